@@ -1,0 +1,101 @@
+"""The command line: one table of nouns, each loaded only when it is used.
+
+Owns the table, the shared flags and the translation of errors into exit codes. Each command module
+has `configure(parser)` and `run(arguments, console) -> int`, a few lines over `app`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from holdfast import __version__
+from holdfast.cli.console import Console
+from holdfast.errors import HoldfastError
+
+EXIT_REFUSED = 2
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Command:
+    """One row: the word, the module that implements it and the line `--help` shows."""
+
+    name: str
+    module: str
+    summary: str
+
+
+COMMANDS: tuple[Command, ...] = ()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; returns the exit code. Nothing but results goes to stdout."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    console = Console(json="--json" in words)
+    if not words or words[0] in ("-h", "--help", "help"):
+        sys.stdout.write(overview())
+        return 0
+    if words[0] in ("-V", "--version"):
+        sys.stdout.write(f"holdfast {__version__}\n")
+        return 0
+    command = next((row for row in COMMANDS if row.name == words[0]), None)
+    if command is None:
+        return console.refuse(
+            f"there is no command {words[0]!r}", hint=_near(words[0]), exit_code=EXIT_REFUSED
+        )
+    return _dispatch(command, words[1:], console)
+
+
+def overview() -> str:
+    """The text of `holdfast --help`, made from the table alone so that it loads nothing."""
+    width = max((len(row.name) for row in COMMANDS), default=0)
+    lines = [
+        "usage: holdfast COMMAND [options]",
+        "",
+        "Does work with language models and does not let go of it.",
+        "",
+        *(f"  {row.name:<{width}}  {row.summary}" for row in COMMANDS),
+        "",
+        "`holdfast COMMAND --help` teaches one command; `--json` works on every one.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _dispatch(command: Command, words: list[str], console: Console) -> int:
+    module = import_module(command.module)
+    parser = argparse.ArgumentParser(
+        prog=f"holdfast {command.name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object (or JSON lines)")
+    module.configure(parser)
+    try:
+        arguments = parser.parse_args(words)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        return int(module.run(arguments, console))
+    except HoldfastError as error:
+        return console.refuse(
+            error.message, hint=error.hint, code=error.code, exit_code=EXIT_REFUSED
+        )
+    except KeyboardInterrupt:
+        console.note("interrupted")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away; so that the interpreter's own flush stays silent too:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_INTERRUPTED
+
+
+def _near(word: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, [row.name for row in COMMANDS], n=1)
+    return f"did you mean {close[0]!r}?" if close else "`holdfast --help` lists them"

@@ -1,0 +1,132 @@
+"""Every setting, once: the dataclass is the table behind flags, environment, TOML and docs.
+
+Order of precedence: flag, environment (`HOLDFAST_<NAME>`), `holdfast.toml` or `[tool.holdfast]` of
+`pyproject.toml`, default. A setting's help is its `metadata`; units are the last word of its name.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from holdfast.errors import Refused
+
+
+def _setting(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One frozen value per process. Field names are the setting names everywhere."""
+
+    home: str = _setting("", "where the store and workspaces live; default .holdfast in the repo")
+    model: str = _setting("", "provider:model that runs tasks, such as ollama:qwen3:8b")
+    slots: int = _setting(1, "tasks that run at the same time in this process")
+    lease_s: float = _setting(5.0, "how long a claim lasts unless it is renewed")
+    max_turns: int = _setting(20, "model round trips one attempt may take")
+    max_attempts: int = _setting(3, "attempts that may be lost or fail before a task is exhausted")
+    max_verification_retries: int = _setting(
+        2, "corrective turns after failed checks before the attempt ends"
+    )
+    repeat_limit: int = _setting(3, "identical rounds before an attempt stops as repeating")
+    stall_limit: int = _setting(6, "rounds without a new observation before it stops as stalled")
+    attempt_s: float = _setting(1800.0, "wall clock of one attempt")
+    budget_tokens: int = _setting(0, "tokens a goal may spend; 0 is no limit")
+    budget_usd: float = _setting(0.0, "money a goal may spend; 0 is no limit")
+    bundle_tokens: int = _setting(8000, "size of the context a task is given")
+    command_s: float = _setting(120.0, "longest a tool's command may run")
+    check_s: float = _setting(120.0, "longest one check may run")
+    backoff_ms: int = _setting(500, "first delay before a transient failure is tried again")
+    backoff_ms_max: int = _setting(30_000, "longest such delay")
+    output_bytes_max: int = _setting(30_000, "bytes of a command's output that are kept, both ends")
+    file_bytes_max: int = _setting(1_000_000, "largest file a tool reads or writes")
+
+
+DEFAULTS = Settings()
+
+
+def load(
+    start: Path,
+    *,
+    flags: Mapping[str, Any] = MappingProxyType({}),
+    environ: Mapping[str, str] = os.environ,
+) -> Settings:
+    """Settings for a process working in `start`. Unknown names and wrong types are refused."""
+    found: dict[str, Any] = {}
+    for source, values in _sources(start, environ):
+        for name, value in values.items():
+            found[name] = _coerce(name, value, source)
+    found.update({name: value for name, value in flags.items() if value is not None})
+    return replace(DEFAULTS, **found)
+
+
+def environment_name(name: str) -> str:
+    return f"HOLDFAST_{name.upper()}"
+
+
+def dotenv(path: Path) -> dict[str, str]:
+    """The assignments of a `.env` file: `KEY=value` lines, quotes optional, `export` allowed."""
+    if not path.is_file():
+        return {}
+    pairs: dict[str, str] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        text = line.strip().removeprefix("export ").strip()
+        if not text or text.startswith("#") or "=" not in text:
+            continue
+        name, _, value = text.partition("=")
+        value = value.strip()
+        if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+            value = value[1:-1]
+        pairs[name.strip()] = value
+    return pairs
+
+
+def _sources(start: Path, environ: Mapping[str, str]) -> list[tuple[str, Mapping[str, Any]]]:
+    sources: list[tuple[str, Mapping[str, Any]]] = []
+    pyproject, own = start / "pyproject.toml", start / "holdfast.toml"
+    if pyproject.is_file():
+        sources.append((str(pyproject), _toml(pyproject).get("tool", {}).get("holdfast", {})))
+    if own.is_file():
+        sources.append((str(own), _toml(own)))
+    from_environment = {
+        setting.name: environ[environment_name(setting.name)]
+        for setting in fields(Settings)
+        if environment_name(setting.name) in environ
+    }
+    sources.append(("the environment", from_environment))
+    return sources
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refused(f"{path} is not valid TOML: {error}", hint="mend or remove it") from error
+
+
+def _coerce(name: str, value: Any, source: str) -> Any:
+    kinds: dict[str, type[str] | type[int] | type[float]] = {
+        setting.name: type(getattr(DEFAULTS, setting.name)) for setting in fields(Settings)
+    }
+    if name not in kinds:
+        raise Refused(f"{source} sets {name!r}, which is no setting", hint=_near(name, kinds))
+    kind = kinds[name]
+    try:
+        if isinstance(value, bool) or (isinstance(value, float) and kind is int):
+            raise ValueError(value)
+        return kind(value)
+    except (TypeError, ValueError) as error:
+        raise Refused(f"{source} sets {name} to {value!r}, not a {kind.__name__}") from error
+
+
+def _near(name: str, names: Mapping[str, Any]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415  only on the way to an error
+
+    close = get_close_matches(name, list(names), n=1)
+    return f"did you mean {close[0]!r}?" if close else "docs/settings.md lists them"

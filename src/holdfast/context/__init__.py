@@ -1,0 +1,1 @@
+"""What to show: gathers, fits and explains the bundle of a task."""

@@ -1,0 +1,1 @@
+"""The pure core: nouns, lifecycles, decisions, graphs, ports. Standard library only, no effects."""

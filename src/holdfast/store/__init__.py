@@ -1,0 +1,1 @@
+"""Schema, named queries, the one writer, the only function that writes a state, blobs, backups."""

@@ -1,0 +1,1 @@
+"""Real peers for tests and the demo: a scripted model server over HTTP."""

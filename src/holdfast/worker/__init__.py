@@ -1,0 +1,1 @@
+"""The process that holds leases: claim, brief, execute, settle."""
