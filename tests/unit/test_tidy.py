@@ -26,7 +26,7 @@ benchmarks docs examples src tests
 HOMES = {
     r"\btime\.time\b|\btime_ns\b": ("adapters/clock.py", "trace/", "lang/"),
     r"\bdatetime\.(now|utcnow|today)\b": ("adapters/clock.py", "trace/", "lang/"),
-    r"^\s*(import|from) random\b": ("adapters/clock.py", "lang/"),
+    r"^\s*(import|from) random\b": ("adapters/clock.py", "domain/decide.py", "lang/"),
     r"^\s*(import|from) (uuid|secrets)\b": ("adapters/clock.py", "trace/"),
     r"^\s*(import|from) sqlite3\b": ("store/", "trace/"),
     r"^\s*(import|from) subprocess\b|create_subprocess": (

@@ -1,1 +1,94 @@
-"""Use cases over the store: each is one function, load → decide → write, inside one transaction."""
+"""Use cases over the store, and the façade through which shells reach them.
+
+A use case is a function whose first argument is a transaction: load → decide → write. `Engine` runs
+one in a single transaction, from a synchronous caller (`call`) or a coroutine (`acall`), and the
+caller hears only after it is durable. `read` runs a function on a snapshot, writing nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from holdfast.domain.ports import Clock
+from holdfast.engine.dispatch import brief, claim, holders, renew
+from holdfast.engine.intake import add_plan, cancel, force, pause, resume, signal, submit
+from holdfast.engine.journal import irreversible_before, record, step, steps_of
+from holdfast.engine.settle import expire, settle
+from holdfast.store import Turnstile, Tx, Writer, open_reader, open_store, translated
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+__all__ = [
+    "Engine",
+    "add_plan",
+    "brief",
+    "cancel",
+    "claim",
+    "expire",
+    "force",
+    "holders",
+    "irreversible_before",
+    "pause",
+    "record",
+    "renew",
+    "resume",
+    "settle",
+    "signal",
+    "step",
+    "steps_of",
+    "submit",
+]
+
+
+class Engine:
+    """The in-process engine over one store. Thread-safe; close it once.
+
+    With `shared`, other processes may write the same store; without (the simulator) the locks
+    between processes are left out. Every write goes through the one writer.
+    """
+
+    def __init__(self, path: Path, clock: Clock, *, shared: bool = True) -> None:
+        self.path, self.clock = path, clock
+        connection = open_store(path, now_ms=clock.now_ms())
+        turnstile = Turnstile(path.parent) if shared else None
+        self._writer = Writer(connection, path, clock, turnstile)
+        self._reader = open_reader(path)
+        self._reading = threading.Lock()
+
+    def call(
+        self, use_case: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Run a use case in one transaction; returns once it is on disk."""
+        return self._writer.run(partial(_apply, use_case, args, kwargs))
+
+    async def acall(
+        self, use_case: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """The same from a coroutine; whatever waits at the same time shares one commit."""
+        return await self._writer.arun(partial(_apply, use_case, args, kwargs))
+
+    def read(self, query: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a reading function on one consistent snapshot, beside the writer."""
+        with self._reading, translated(self.path):
+            self._reader.execute("BEGIN")
+            try:
+                return query(Tx(self._reader, self.clock.now_ms()), *args, **kwargs)
+            finally:
+                self._reader.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Wait for the commit in progress and let the store go. Idempotent."""
+        self._writer.close()
+        with self._reading:
+            self._reader.close()
+
+
+def _apply(
+    use_case: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object], tx: Tx
+) -> R:
+    return use_case(tx, *args, **kwargs)

@@ -1,1 +1,15 @@
 """Schema, named queries, the one writer, the only function that writes a state, blobs, backups."""
+
+from holdfast.store.database import open_reader, open_store, translated
+from holdfast.store.tx import Tx, transition
+from holdfast.store.writer import Turnstile, Writer
+
+__all__ = [
+    "Turnstile",
+    "Tx",
+    "Writer",
+    "open_reader",
+    "open_store",
+    "transition",
+    "translated",
+]

@@ -1,0 +1,191 @@
+"""The frozen nouns: what a goal, plan, task and outcome are, as plain values.
+
+Rows of the store and JSON of the wire are read into these and written from them (msgspec reads
+and writes frozen dataclasses directly). They carry no behaviour beyond what follows from a field.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from holdfast.domain.ports import Usage
+from holdfast.errors import FailureClass
+
+TaskKind = Literal["agent", "model", "shell", "compensate"]
+LinkKind = Literal["requires", "refers", "duplicates", "relates_to"]
+OutcomeKind = Literal[
+    "passed", "unverified", "partial", "failed", "expired", "waiting", "cancelled"
+]
+Verdict = Literal["pass", "fail", "absent"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """Limits of a goal; 0 is no limit. `usd` is in US dollars."""
+
+    tokens: int = 0
+    usd: float = 0.0
+
+    @property
+    def nusd(self) -> int:
+        return round(self.usd * 1_000_000_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """The numbers an attempt runs under, fixed in the bundle of its take so that replay sees them.
+
+    Meanings and defaults are those of the settings of the same name.
+    """
+
+    max_turns: int = 20
+    max_attempts: int = 3
+    max_takes: int = 2
+    max_verification_retries: int = 2
+    repeat_limit: int = 3
+    stall_limit: int = 6
+    attempt_s: float = 1800.0
+    check_s: float = 120.0
+    backoff_ms: int = 500
+    backoff_ms_max: int = 30_000
+    calls: Literal["native", "json"] = "native"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSpec:
+    """The smallest schedulable unit with its contract, as a plan states it.
+
+    `key` is unique in the plan and stable over its revisions. `checks` are commands for `sh -c` in
+    the sandbox; exit code 0 proves. `command` is for kind shell, `compensates` for kind compensate.
+    """
+
+    key: str
+    prompt: str
+    title: str = ""
+    kind: TaskKind = "agent"
+    requires: tuple[str, ...] = ()
+    refers: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    command: str = ""
+    model: str = ""
+    priority: int = 0
+    policy: Policy = field(default_factory=Policy)
+    compensates: int = 0
+
+    @property
+    def label(self) -> str:
+        return self.title or self.key
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanSpec:
+    """One revision of a goal's task graph, before the store gives it ids."""
+
+    tasks: tuple[TaskSpec, ...]
+    source: Literal["single", "person", "model", "undo"] = "single"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoalSpec:
+    """What someone wants. `repository` is an absolute path, `base_commit` where work starts."""
+
+    text: str
+    repository: str
+    base_commit: str
+    base_tree: str
+    branch: str = ""
+    budget: Budget = field(default_factory=Budget)
+    model: str = ""
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckResult:
+    """What one check proved, with the output that shows it. Absent never means pass."""
+
+    command: str
+    verdict: Verdict
+    exit_code: int | None = None
+    output: str = ""
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The typed end of an attempt, the only thing `decide` looks at.
+
+    `reason` is one word the guard or the failure names; `detail` is for a person. `commit` and
+    `tree` hold the work, also when it failed. `fresh` asks for a new take although the class alone
+    would join the old one (a recorded request that the code no longer reproduces).
+    """
+
+    kind: OutcomeKind
+    failure: FailureClass | None = None
+    reason: str = ""
+    detail: str = ""
+    answer: str = ""
+    checks: tuple[CheckResult, ...] = ()
+    done: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
+    tree: str = ""
+    commit: str = ""
+    retry_after_s: float | None = None
+    fresh: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fence:
+    """Proof of ownership: the attempt number is the fencing token of its task."""
+
+    task: int
+    attempt: int
+    take: int
+    goal: int
+
+    @property
+    def session(self) -> str:
+        """The attempt's public name, `TASK.ATTEMPT`; its session id in the trace."""
+        return f"{self.task}.{self.attempt}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRow:
+    """One memoised effect as stored. `request` and `result` are canonical JSON bytes.
+
+    `request` never changes once intended, `result` and the trees never change once done.
+    """
+
+    key: str
+    generation: int
+    position: int
+    kind: str
+    effect: str
+    state: str
+    attempt: int
+    request: bytes
+    result: bytes | None = None
+    tree_before: str = ""
+    tree_after: str = ""
+    usage: Usage = field(default_factory=Usage)
+    result_sha256: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A granted lease: what a worker needs to run the current attempt of one task."""
+
+    fence: Fence
+    spec: TaskSpec
+    goal_text: str
+    repository: str
+    branch: str
+    base_commit: str
+    base_tree: str
+    bundle_sha256: str
+    seed: int
+    budget: Budget
+    lease_s: float
+    steps: tuple[StepRow, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)

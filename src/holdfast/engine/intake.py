@@ -1,0 +1,209 @@
+"""Use cases that bring work in and steer it: submit, cancel, pause, resume, force, signal.
+
+Each is one function in one transaction, so a goal is never left half-made.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from holdfast.domain import graph
+from holdfast.domain.model import GoalSpec, PlanSpec
+from holdfast.engine.moves import move_goal, move_plan, move_task
+from holdfast.engine.rows import encode, need
+from holdfast.engine.settle import end_cancelled, plan_progress, unblock
+from holdfast.errors import Refused
+from holdfast.store import Tx, transition
+
+
+def submit(tx: Tx, goal: GoalSpec, plan: PlanSpec) -> int:
+    """Make a goal with its approved plan and tasks; returns the goal's id.
+
+    The plan's graph is validated first: a cycle or missing requirement is `Refused` with its path.
+    """
+    _validate(plan)
+    goal_id = tx.number("id.goal")
+    transition(
+        tx,
+        "goal",
+        "submit",
+        source="",
+        entity=str(goal_id),
+        goal=goal_id,
+        statement="submit",
+        values={
+            "id": goal_id,
+            "text": goal.text,
+            "repository": goal.repository,
+            "base_commit": goal.base_commit,
+            "base_tree": goal.base_tree,
+            "branch": goal.branch or f"holdfast/goal-{goal_id}",
+            "model": goal.model,
+            "budget_tokens": goal.budget.tokens,
+            "budget_usd": goal.budget.usd,
+            "seed": goal.seed,
+        },
+    )
+    move_goal(tx, goal_id, "submitted", "decompose")
+    add_plan(tx, goal_id, plan)
+    move_goal(tx, goal_id, "decomposing", "execute")
+    return goal_id
+
+
+def add_plan(tx: Tx, goal_id: int, plan: PlanSpec) -> int:
+    """Add a validated, approved revision to a goal; returns the plan's id."""
+    plan_id = tx.number("id.plan")
+    values = {
+        "id": plan_id,
+        "goal": goal_id,
+        "revision": tx.number("id.revision", goal=goal_id),
+        "plan_source": plan.source,
+    }
+    transition(
+        tx,
+        "plan",
+        "draft",
+        source="",
+        entity=str(plan_id),
+        goal=goal_id,
+        statement="draft",
+        values=values,
+    )
+    _add_tasks(tx, goal_id, plan_id, plan)
+    row = need(tx, "plan", id=plan_id)
+    for source, event in (("draft", "propose"), ("proposed", "approve")):
+        move_plan(tx, row, source, event)
+    return plan_id
+
+
+def pause(tx: Tx, goal_id: int, *, reason: str = "paused") -> None:
+    """Stop new claims of a goal and ask its open attempts to end. Idempotent."""
+    need(tx, "goal", id=goal_id)
+    for plan in tx.all("plan.of_goal", goal=goal_id):
+        if plan["state"] == "running":
+            move_plan(tx, plan, "running", "pause", reason=reason)
+    _ask_cancel(tx, goal_id)
+
+
+def resume(tx: Tx, goal_id: int) -> None:
+    """Let a paused goal be claimed again. Idempotent."""
+    need(tx, "goal", id=goal_id)
+    for plan in tx.all("plan.of_goal", goal=goal_id):
+        if plan["state"] == "paused":
+            move_plan(tx, plan, "paused", "resume")
+
+
+def cancel(tx: Tx, goal_id: int, *, reason: str = "cancelled") -> None:
+    """Drop a goal: its tasks and plan are cancelled, open attempts end. Kept work stays."""
+    goal = need(tx, "goal", id=goal_id)
+    if goal["state"] in ("complete", "dropped"):
+        raise Refused(f"goal {goal_id} is {goal['state']}; there is nothing to cancel")
+    for task in tx.all("task.of_goal", goal=goal_id):
+        if task["state"] == "running":
+            end_cancelled(tx, task, reason)
+        elif task["state"] in ("blocked", "ready", "waiting"):
+            _task_event(tx, task, "cancel", reason)
+    for plan in tx.all("plan.of_goal", goal=goal_id):
+        if plan["state"] in ("running", "paused"):
+            move_plan(tx, plan, plan["state"], "cancel", reason=reason)
+    if need(tx, "goal", id=goal_id)["state"] != "dropped":
+        move_goal(tx, goal_id, goal["state"], "drop", reason=reason)
+
+
+def force(tx: Tx, task_id: int, ignored_id: int, *, reason: str) -> None:
+    """Record that a task may start without one of its requirements, and why. Idempotent."""
+    if not reason.strip():
+        raise Refused("a force needs a reason", hint="say why the requirement may be ignored")
+    need(tx, "task", id=ignored_id)
+    task = need(tx, "task", id=task_id)
+    tx.run("task.force", task_id=task_id, ignored=ignored_id, reason=reason)
+    unblock(tx, task)
+
+
+def signal(tx: Tx, task_id: int, key: str, value: str) -> None:
+    """Answer a waiting task: the value becomes a recorded decision of its journal, under `key`.
+
+    The task is ready again and its next attempt finds the decision where it asked for it.
+    """
+    task = need(tx, "task", id=task_id)
+    if task["state"] != "waiting":
+        raise Refused(f"task {task_id} is {task['state']}, it does not wait for an answer")
+    take = {"task": task_id, "take": task["take"]}
+    transition(
+        tx,
+        "step",
+        "done",
+        source="",
+        entity=f"{task_id}/{task['take']}/{key}#1",
+        goal=task["goal_id"],
+        task=task_id,
+        statement="born",
+        values={
+            **take,
+            "key": key,
+            "generation": 1,
+            "position": tx.number("step.next_position", **take),
+            "kind": "decision",
+            "effect": "pure",
+            "attempt": 0,
+            "request": "{}",
+            "result": tx.pack(encode(value)),
+            "result_sha256": "",
+            "tree_before": "",
+            "tree_after": "",
+        },
+    )
+    _task_event(tx, task, "signal")
+
+
+def _validate(plan: PlanSpec) -> None:
+    if not plan.tasks:
+        raise Refused("a plan needs at least one task", code="plan_empty")
+    keys = [task.key for task in plan.tasks]
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        raise Refused(f"the plan names {twice[0]!r} twice", code="plan_duplicate")
+    graph.validate({task.key: task.requires for task in plan.tasks})
+
+
+def _add_tasks(tx: Tx, goal_id: int, plan_id: int, plan: PlanSpec) -> None:
+    ids: dict[str, int] = {}
+    for position, spec in enumerate(plan.tasks):
+        ids[spec.key] = task_id = tx.number("id.task")
+        transition(
+            tx,
+            "task",
+            "block" if spec.requires else "unblock",
+            source="",
+            entity=str(task_id),
+            goal=goal_id,
+            task=task_id,
+            statement="create",
+            reason="waits for " + ", ".join(spec.requires) if spec.requires else "",
+            values={
+                "id": task_id,
+                "plan": plan_id,
+                "goal": goal_id,
+                "key": spec.key,
+                "position": position,
+                "priority": spec.priority,
+                "spec": encode(spec).decode(),
+            },
+        )
+    for spec in plan.tasks:
+        for kind, keys in (("requires", spec.requires), ("refers", spec.refers)):
+            for key in keys:
+                if key not in ids:
+                    raise Refused(f"task {spec.key!r} refers to {key!r}, which is not in the plan")
+                tx.run("link.add", from_id=ids[spec.key], to_id=ids[key], kind=kind)
+
+
+def _task_event(tx: Tx, task: sqlite3.Row, event: str, reason: str = "") -> None:
+    move_task(tx, task, event, reason=reason)
+    plan_progress(tx, task["plan_id"])
+
+
+def _ask_cancel(tx: Tx, goal_id: int) -> None:
+    for attempt in tx.all("attempt.open"):
+        if attempt["goal_id"] == goal_id:
+            tx.run("attempt.ask_cancel", task=attempt["task_id"], attempt=attempt["number"])

@@ -1,0 +1,233 @@
+"""The use case of steps: one batch of writes to a take's journal, one commit, one fence.
+
+A step's request is fixed when it is intended, its result when it is done; neither changes after
+(I5). Every batch first proves that the attempt is still open and adds what was spent, in one
+statement; a stale writer changes nothing (I2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from holdfast.domain import decide
+from holdfast.domain.model import Fence, StepRow
+from holdfast.domain.ports import Effect, Usage
+from holdfast.engine.rows import budget_of, need, spent_by, step_of
+from holdfast.errors import Stale
+from holdfast.store import Tx, transition
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepName:
+    """Where a step lives within its take. A reset of a key opens the next generation."""
+
+    key: str
+    generation: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intend:
+    """Written before an effect that is not pure. `reserve_*` is what the call may cost at most."""
+
+    step: StepName
+    position: int
+    kind: str
+    effect: Effect
+    request: bytes
+    tree_before: str = ""
+    reserve_tokens: int = 0
+    reserve_nusd: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Redo:
+    """A later attempt performs an intended step again."""
+
+    step: StepName
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lose:
+    """An irreversible step was intended and nobody knows whether it happened."""
+
+    step: StepName
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """Written after an effect: its result, the tree it left and what it spent."""
+
+    step: StepName
+    result: bytes
+    result_sha256: str
+    tree_after: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Born:
+    """A pure step: intended and done at once."""
+
+    step: StepName
+    position: int
+    kind: str
+    request: bytes
+    result: bytes
+    result_sha256: str
+    effect: Effect = "pure"
+    tree_before: str = ""
+    tree_after: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One trace event of the same transaction; `body` is its compact JSON."""
+
+    kind: str
+    body: bytes
+
+
+Write = Intend | Redo | Lose | Done | Born | Record
+
+
+def step(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
+    """Apply a batch to the journal of the fence's take, all or nothing.
+
+    Raises `Stale` when the attempt has ended and `Exhausted` when the goal's budget cannot pay for
+    what the batch intends; then nothing of the batch is stored.
+    """
+    done = [write for write in writes if isinstance(write, Done | Born)]
+    _spend(tx, fence, done)
+    for write in writes:
+        match write:
+            case Intend():
+                _reserve(tx, fence, write)
+                _write(tx, fence, write.step, "intend", "", "intend", _intended(tx, write))
+            case Redo():
+                _write(tx, fence, write.step, "redo", "intended", "redo", {})
+            case Lose():
+                _write(tx, fence, write.step, "lose", "intended", "lose", {})
+            case Done():
+                _write(tx, fence, write.step, "done", "intended", "done", _done(tx, write))
+            case Born():
+                _write(tx, fence, write.step, "done", "", "born", _born(tx, write))
+            case Record():
+                record(tx, fence, write.kind, write.body)
+            case _:
+                assert_never(write)
+
+
+def record(tx: Tx, fence: Fence, kind: str, body: bytes) -> None:
+    """Add one trace event to the log; evidence only, no state follows from it."""
+    tx.log(kind, body, goal=fence.goal, task=fence.task, attempt=fence.attempt)
+
+
+def steps_of(tx: Tx, task: int, take: int) -> list[StepRow]:
+    """A take's journal in order."""
+    return [step_of(tx, row) for row in tx.all("step.of_take", task=task, take=take)]
+
+
+def irreversible_before(tx: Tx, fence: Fence) -> list[StepRow]:
+    """Irreversible steps done in earlier takes: they answer for the same effect in this one."""
+    rows = tx.all("step.irreversible", task=fence.task, take=fence.take)
+    return [step_of(tx, row) for row in rows]
+
+
+def _spend(tx: Tx, fence: Fence, done: Sequence[Done | Born]) -> None:
+    used = [write.usage for write in done if isinstance(write, Done)]
+    changed = tx.run(
+        "attempt.spend",
+        task=fence.task,
+        attempt=fence.attempt,
+        done=len(done),
+        tokens_in=sum(usage.tokens_in for usage in used),
+        tokens_out=sum(usage.tokens_out for usage in used),
+        tokens_cached=sum(usage.tokens_cached for usage in used),
+        cost_nusd=sum(usage.cost_nusd or 0 for usage in used),
+        unpriced=sum(usage.cost_nusd is None for usage in used),
+    )
+    if changed != 1:
+        raise Stale(
+            f"attempt {fence.session} has ended; its step was not stored",
+            hint="another attempt owns the task now",
+        )
+
+
+def _reserve(tx: Tx, fence: Fence, write: Intend) -> None:
+    if not write.reserve_tokens and not write.reserve_nusd:
+        return
+    budget = budget_of(need(tx, "goal", id=fence.goal))
+    if budget.tokens or budget.usd:
+        row = tx.one("goal.reserved", goal=fence.goal)
+        assert row is not None
+        decide.reserve(budget, spent_by(tx, fence.goal), row["tokens"], row["nusd"])
+
+
+def _write(
+    tx: Tx,
+    fence: Fence,
+    name: StepName,
+    event: str,
+    source: str,
+    statement: str,
+    values: dict[str, Any],
+) -> None:
+    transition(
+        tx,
+        "step",
+        event,
+        source=source,
+        entity=f"{fence.task}/{fence.take}/{name.key}#{name.generation}",
+        goal=fence.goal,
+        task=fence.task,
+        attempt=fence.attempt,
+        statement=statement,
+        values={
+            "task": fence.task,
+            "take": fence.take,
+            "attempt": fence.attempt,
+            "key": name.key,
+            "generation": name.generation,
+            **values,
+        },
+    )
+
+
+def _intended(tx: Tx, write: Intend) -> dict[str, Any]:
+    return {
+        "position": write.position,
+        "kind": write.kind,
+        "effect": write.effect,
+        "request": tx.pack(write.request),
+        "tree_before": write.tree_before,
+        "reserve_tokens": write.reserve_tokens,
+        "reserve_nusd": write.reserve_nusd,
+    }
+
+
+def _done(tx: Tx, write: Done) -> dict[str, Any]:
+    return {
+        "result": tx.pack(write.result),
+        "result_sha256": write.result_sha256,
+        "tree_after": write.tree_after,
+        "tokens_in": write.usage.tokens_in,
+        "tokens_out": write.usage.tokens_out,
+        "tokens_cached": write.usage.tokens_cached,
+        "cost_nusd": write.usage.cost_nusd,
+        "estimated": 0 if write.usage.reported else 1,
+    }
+
+
+def _born(tx: Tx, write: Born) -> dict[str, Any]:
+    return {
+        "position": write.position,
+        "kind": write.kind,
+        "effect": write.effect,
+        "request": tx.pack(write.request),
+        "result": tx.pack(write.result),
+        "result_sha256": write.result_sha256,
+        "tree_before": write.tree_before,
+        "tree_after": write.tree_after,
+    }

@@ -1,0 +1,182 @@
+"""Use cases that end an attempt, and what follows for its task, plan and goal, in one transaction.
+
+`settle` ends it with an outcome, `expire` without one. `decide` alone chooses the task's event.
+A late settle of an expired attempt is `Stale`: its work is evidence, never applied.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+import msgspec
+
+from holdfast.domain.decide import Decision, History, decide
+from holdfast.domain.model import Fence, Outcome
+from holdfast.engine.moves import move_goal, move_plan, move_task
+from holdfast.engine.rows import encode, need, spec_of
+from holdfast.errors import Stale
+from holdfast.store import Tx, transition
+
+
+def settle(tx: Tx, fence: Fence, outcome: Outcome) -> Decision:
+    """End the attempt; the task succeeds, retries, waits, fails or is cancelled accordingly.
+
+    Idempotent for the same outcome: a repeated report of an ended attempt gets the same answer.
+    """
+    attempt = need(tx, "attempt", task=fence.task, attempt=fence.attempt)
+    task = need(tx, "task", id=fence.task)
+    report = encode(outcome).decode()
+    if attempt["state"] != "open":
+        if attempt["report"] == report:
+            return decide(outcome, _history(tx, task, attempt), spec_of(task).policy)
+        raise Stale(
+            f"attempt {fence.session} has ended ({attempt['outcome']})",
+            hint="another attempt owns the task now",
+        )
+    return _end(tx, task, attempt, "settle", outcome, report)
+
+
+def expire(tx: Tx, fence: Fence, *, reason: str = "lost") -> Decision | None:
+    """End an attempt whose worker is dead or silent; None when it has ended already."""
+    attempt = need(tx, "attempt", task=fence.task, attempt=fence.attempt)
+    if attempt["state"] != "open":
+        return None
+    outcome = Outcome(kind="expired", failure="transient", reason=reason)
+    task = need(tx, "task", id=fence.task)
+    return _end(tx, task, attempt, "expire", outcome, encode(outcome).decode())
+
+
+def end_cancelled(tx: Tx, task: sqlite3.Row, reason: str) -> None:
+    """End the open attempt of a running task because its goal was dropped."""
+    attempt = need(tx, "attempt", task=task["id"], attempt=task["attempts"])
+    outcome = Outcome(kind="cancelled", failure="cancelled", reason=reason)
+    _end(tx, task, attempt, "settle", outcome, encode(outcome).decode())
+
+
+def unblock(tx: Tx, task: sqlite3.Row) -> None:
+    """Let a blocked task start once nothing it requires is unmet. Idempotent."""
+    if task["state"] != "blocked" or tx.all("task.unmet", id=task["id"]):
+        return
+    move_task(tx, task, "unblock")
+
+
+def plan_progress(tx: Tx, plan_id: int) -> None:
+    """Finish a plan whose tasks all succeeded; break one that can no longer go on. Idempotent."""
+    plan = need(tx, "plan", id=plan_id)
+    if plan["state"] not in ("running", "paused"):
+        return
+    tasks = tx.all("task.of_plan", plan=plan_id)
+    states = {task["state"] for task in tasks}
+    if states == {"succeeded"}:
+        if plan["state"] == "paused":
+            move_plan(tx, plan, "paused", "resume")
+        move_plan(tx, plan, "running", "finish")
+        _finished(tx, plan)
+    elif states & {"failed", "cancelled"} and not states & {"ready", "running", "waiting"}:
+        stopped = next(task for task in tasks if task["state"] in ("failed", "cancelled"))
+        _broken(tx, plan, stopped)
+
+
+def _end(
+    tx: Tx, task: sqlite3.Row, attempt: sqlite3.Row, event: str, outcome: Outcome, report: str
+) -> Decision:
+    decision = decide(outcome, _history(tx, task, attempt), spec_of(task).policy)
+    key = {"task": task["id"], "attempt": attempt["number"]}
+    orphans = tx.one("attempt.orphans", take=attempt["take"], **key)
+    assert orphans is not None
+    transition(
+        tx,
+        "attempt",
+        event,
+        source="open",
+        entity=f"{task['id']}.{attempt['number']}",
+        goal=task["goal_id"],
+        reason=outcome.reason,
+        values={
+            "outcome": outcome.kind,
+            "failure": outcome.failure or "",
+            "report": report,
+            "orphan_tokens": orphans["tokens"],
+            "orphan_nusd": orphans["nusd"],
+            **key,
+        },
+        **key,
+    )
+    if outcome.failure is not None and outcome.kind != "expired":
+        _record_failure(tx, task, attempt, outcome)
+    _move_task(tx, task, outcome, decision)
+    return decision
+
+
+def _record_failure(tx: Tx, task: sqlite3.Row, attempt: sqlite3.Row, outcome: Outcome) -> None:
+    body = {
+        "error": {"type": outcome.failure, "msg": outcome.detail or outcome.reason},
+        "reason": outcome.reason,
+    }
+    tx.log(
+        "failure",
+        msgspec.json.encode(body),
+        goal=task["goal_id"],
+        task=task["id"],
+        attempt=attempt["number"],
+    )
+
+
+def _move_task(tx: Tx, task: sqlite3.Row, outcome: Outcome, decision: Decision) -> None:
+    move_task(
+        tx,
+        task,
+        decision.event,
+        reason=decision.reason,
+        statement=decision.event if decision.event in ("succeed", "retry", "fail") else "",
+        strikes=decision.strikes,
+        take_open=0 if decision.fresh else 1,
+        not_before_ms=tx.now_ms + decision.delay_ms,
+        commit=outcome.commit,
+    )
+    if decision.event == "succeed":
+        if outcome.commit:
+            tx.run("goal.accept", id=task["goal_id"], commit=outcome.commit)
+        for dependant in tx.all("task.dependants", id=task["id"]):
+            unblock(tx, dependant)
+    elif decision.event == "fail" and outcome.commit:
+        tx.run("goal.keep", id=task["goal_id"], commit=outcome.commit)
+    plan_progress(tx, task["plan_id"])
+
+
+def _finished(tx: Tx, plan: sqlite3.Row) -> None:
+    goal = need(tx, "goal", id=plan["goal_id"])
+    if plan["source"] == "undo":
+        tx.run("goal.undone", id=goal["id"])
+        for task in tx.all("task.of_goal", goal=goal["id"]):
+            if task["plan_id"] != plan["id"]:
+                tx.run("task.undone", id=task["id"])
+        return
+    for source, event in (("executing", "verify"), ("verifying", "complete")):
+        move_goal(tx, goal["id"], source, event)
+
+
+def _broken(tx: Tx, plan: sqlite3.Row, stopped: sqlite3.Row) -> None:
+    """Nothing of a broken plan can run: its work is kept, so there is nothing to compensate."""
+    if stopped["state"] == "cancelled":
+        move_plan(tx, plan, plan["state"], "cancel", reason=stopped["reason"])
+    else:
+        if plan["state"] == "paused":
+            move_plan(tx, plan, "paused", "resume")
+        move_plan(tx, plan, "running", "break", reason=f"task {stopped['key']} failed")
+        move_plan(tx, plan, "compensating", "undone", reason="the work is kept")
+    goal = need(tx, "goal", id=plan["goal_id"])
+    if plan["source"] == "undo" or goal["state"] != "executing":
+        return
+    event = "drop" if stopped["state"] == "cancelled" else "fail"
+    move_goal(tx, goal["id"], "executing", event, reason=stopped["reason"])
+
+
+def _history(tx: Tx, task: sqlite3.Row, attempt: sqlite3.Row) -> History:
+    goal = need(tx, "goal", id=task["goal_id"])
+    return History(
+        strikes=task["strikes"],
+        takes=task["take"],
+        progressed=attempt["steps"] > 0,
+        seed=goal["seed"],
+    )

@@ -1,0 +1,156 @@
+"""Opening a store: pragmas, identity, schema version, migrations, and what SQLite's errors mean.
+
+Invariants: a store of another application or of a newer schema is refused untouched; migrations run
+in one transaction each and twice safely; damage is `Corrupt` and always names the way back.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from holdfast.domain.lifecycle import TRANSITIONS
+from holdfast.errors import Corrupt, HoldfastError, Refused, Unavailable
+from holdfast.store import queries
+
+APPLICATION_ID = 0x484F4C44  # "HOLD"
+SCHEMA_VERSION = 1
+_SCHEMAS = {1: "schema.sql"}
+_BUSY_MS = 30_000
+# A step touches five pages; half-size pages write 16 KB a step instead of 24 (benchmarks/steps.py).
+_PAGE_BYTES = 2048
+
+
+def open_store(path: Path, *, now_ms: int) -> sqlite3.Connection:
+    """Open or create the store at `path` for writing; brings an older schema up to date."""
+    with translated(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _private(path)
+        except OSError as error:
+            raise Refused(
+                f"cannot create the store at {path}: {error.strerror}",
+                hint="choose another place with HOLDFAST_HOME",
+            ) from error
+        connection = _connect(path)
+        try:
+            _check_identity(connection, path)
+            connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            _migrate(connection, now_ms)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """A connection for reading only, beside any number of writers."""
+    with translated(path):
+        connection = _connect(path)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ours, each with its remedy."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise _meaning(error, path) from error
+
+
+def _meaning(error: sqlite3.DatabaseError, path: Path) -> HoldfastError:
+    text = str(error)
+    if "malformed" in text or "not a database" in text or "corrupt" in text:
+        return Corrupt(
+            f"the store {path} is damaged: {text}",
+            hint=f"restore the last backup: holdfast restore --home {path.parent}",
+        )
+    if "full" in text:
+        return Unavailable(
+            f"no space left to write {path}; nothing of this step was stored",
+            hint="free some space, then `holdfast resume`",
+            code="disk_full",
+        )
+    if "readonly" in text or "unable to open" in text or "attempt to write" in text:
+        return Refused(f"cannot write the store {path}: {text}", hint="check its permissions")
+    if "locked" in text or "busy" in text or "disk I/O" in text:
+        return Unavailable(f"the store {path} does not answer: {text}", hint="try again")
+    return HoldfastError(f"the store {path} refused a statement: {text}", code="store_error")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=_BUSY_MS / 1000,
+        cached_statements=256,
+    )
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _private(path: Path) -> None:
+    """Create the file readable by its owner alone: it holds prompts and outputs."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+
+def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if application != APPLICATION_ID and (application != 0 or tables != 0):
+        raise Refused(f"{path} is a database of another program", hint="set HOLDFAST_HOME")
+    if version > SCHEMA_VERSION:
+        raise Refused(
+            f"{path} has schema {version}, newer than this Holdfast knows ({SCHEMA_VERSION})",
+            hint="upgrade holdfast; nothing was changed",
+            code="newer_schema",
+        )
+
+
+def _migrate(connection: sqlite3.Connection, now_ms: int) -> None:
+    if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
+        return
+    _in_transaction(connection, lambda: _apply(connection, now_ms))
+
+
+def _apply(connection: sqlite3.Connection, now_ms: int) -> None:
+    """Runs under the write lock; the version is read again, since another process may be first."""
+    statements = queries.load()
+    current = connection.execute("PRAGMA user_version").fetchone()[0]
+    for version in range(current + 1, SCHEMA_VERSION + 1):
+        for statement in _statements(queries.text(_SCHEMAS[version])):
+            connection.execute(statement)
+        for row in TRANSITIONS:
+            connection.execute(statements["lifecycle.put"], row._asdict())
+        connection.execute(statements["version.put"], {"version": version, "now": now_ms})
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _statements(script: str) -> Iterator[str]:
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
+
+
+def _in_transaction(connection: sqlite3.Connection, work: Callable[[], None]) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        work()
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

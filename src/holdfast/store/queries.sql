@@ -1,0 +1,208 @@
+-- Every statement of the engine, named. Statements named transition.* are the only ones that write a
+-- `state` column, and `transition()` is the only caller they have.
+
+-- name: id.goal
+SELECT coalesce(max(id), 0) + 1 FROM goals;
+-- name: id.plan
+SELECT coalesce(max(id), 0) + 1 FROM plans;
+-- name: id.task
+SELECT coalesce(max(id), 0) + 1 FROM tasks;
+-- name: id.revision
+SELECT coalesce(max(revision), 0) + 1 FROM plans WHERE goal_id = :goal;
+
+-- name: log.add
+INSERT INTO log (seq, at_ms, kind, goal_id, task_id, attempt, machine, entity, source, event,
+                 target, body)
+VALUES ((SELECT coalesce(max(seq), 0) + 1 FROM log), :now, :kind, :goal, :task, :attempt, :machine,
+        :entity, :source, :event, :target, :body);
+-- name: log.page
+SELECT seq, at_ms, kind, goal_id, task_id, attempt, machine, entity, source, event, target, body
+FROM log WHERE seq > :after ORDER BY seq LIMIT :limit;
+-- name: log.page.goal
+SELECT seq, at_ms, kind, goal_id, task_id, attempt, machine, entity, source, event, target, body
+FROM log WHERE goal_id = :goal AND seq > :after ORDER BY seq LIMIT :limit;
+-- name: log.transitions
+SELECT machine, entity, source, event, target FROM log WHERE kind = 'transition' ORDER BY seq;
+
+-- name: transition.goal.submit
+INSERT INTO goals (id, text, repository, base_commit, base_tree, branch, tip_commit, branch_commit,
+                   model, budget_tokens, budget_usd, seed, state, created_ms)
+VALUES (:id, :text, :repository, :base_commit, :base_tree, :branch, :base_commit, :base_commit,
+        :model, :budget_tokens, :budget_usd, :seed, :target, :now);
+-- name: transition.goal
+UPDATE goals SET state = :target, reason = :reason, ended_ms = :ended_ms
+WHERE id = :id AND state = :source;
+-- name: goal.get
+SELECT * FROM goals WHERE id = :id;
+-- name: goal.list
+SELECT * FROM goals ORDER BY id;
+-- name: goal.live
+SELECT DISTINCT g.* FROM goals g JOIN plans p ON p.goal_id = g.id
+WHERE p.state IN ('running', 'paused') ORDER BY g.id;
+-- name: goal.accept
+UPDATE goals SET tip_commit = :commit, branch_commit = :commit WHERE id = :id;
+-- name: goal.keep
+UPDATE goals SET branch_commit = :commit WHERE id = :id;
+-- name: goal.undone
+UPDATE goals SET undone_ms = :now WHERE id = :id;
+-- name: goal.spent
+SELECT coalesce(sum(a.tokens_in), 0) AS tokens_in, coalesce(sum(a.tokens_out), 0) AS tokens_out,
+       coalesce(sum(a.tokens_cached), 0) AS tokens_cached,
+       coalesce(sum(a.cost_nusd), 0) AS cost_nusd, coalesce(sum(a.unpriced), 0) AS unpriced,
+       count(a.number) AS attempts
+FROM tasks t JOIN attempts a ON a.task_id = t.id WHERE t.goal_id = :goal;
+-- name: goal.reserved
+SELECT coalesce(sum(s.reserve_tokens), 0) AS tokens, coalesce(sum(s.reserve_nusd), 0) AS nusd
+FROM tasks t JOIN steps s ON s.task_id = t.id AND s.take = t.take
+WHERE t.goal_id = :goal AND s.state = 'intended';
+
+-- name: transition.plan.draft
+INSERT INTO plans (id, goal_id, revision, source, state, created_ms)
+VALUES (:id, :goal, :revision, :plan_source, :target, :now);
+-- name: transition.plan
+UPDATE plans SET state = :target, reason = :reason WHERE id = :id AND state = :source;
+-- name: plan.get
+SELECT * FROM plans WHERE id = :id;
+-- name: plan.of_goal
+SELECT * FROM plans WHERE goal_id = :goal ORDER BY revision;
+
+-- name: transition.task.create
+INSERT INTO tasks (id, goal_id, plan_id, key, position, priority, spec, state, reason)
+VALUES (:id, :goal, :plan, :key, :position, :priority, :spec, :target, :reason);
+-- name: transition.task.claim
+UPDATE tasks SET state = :target, reason = '', attempts = :attempt, take = :take, take_open = 1
+WHERE id = :id AND state = :source;
+-- name: transition.task.retry
+UPDATE tasks SET state = :target, reason = :reason, not_before_ms = :not_before_ms,
+                 strikes = :strikes, take_open = :take_open
+WHERE id = :id AND state = :source;
+-- name: transition.task.succeed
+UPDATE tasks SET state = :target, reason = :reason, strikes = 0, take_open = 0,
+                 commit_id = :commit, ended_ms = :now
+WHERE id = :id AND state = :source;
+-- name: transition.task.fail
+UPDATE tasks SET state = :target, reason = :reason, strikes = :strikes, take_open = 0,
+                 commit_id = :commit, ended_ms = :now
+WHERE id = :id AND state = :source;
+-- name: transition.task
+UPDATE tasks SET state = :target, reason = :reason WHERE id = :id AND state = :source;
+-- name: task.get
+SELECT * FROM tasks WHERE id = :id;
+-- name: task.of_plan
+SELECT * FROM tasks WHERE plan_id = :plan ORDER BY position;
+-- name: task.of_goal
+SELECT * FROM tasks WHERE goal_id = :goal ORDER BY id;
+-- name: task.next_ready
+SELECT t.* FROM tasks t JOIN plans p ON p.id = t.plan_id
+WHERE t.state = 'ready' AND t.not_before_ms <= :now AND p.state = 'running'
+ORDER BY t.priority DESC, t.id LIMIT 1;
+-- name: task.next_ready_of_goal
+SELECT t.* FROM tasks t JOIN plans p ON p.id = t.plan_id
+WHERE t.state = 'ready' AND t.not_before_ms <= :now AND p.state = 'running' AND t.goal_id = :goal
+ORDER BY t.priority DESC, t.id LIMIT 1;
+-- name: task.undone
+UPDATE tasks SET undone_ms = :now WHERE id = :id;
+-- name: task.dependants
+SELECT t.* FROM task_links l JOIN tasks t ON t.id = l.from_id
+WHERE l.to_id = :id AND l.kind = 'requires' ORDER BY t.id;
+-- name: task.unmet
+SELECT r.id, r.key, r.state FROM task_links l JOIN tasks r ON r.id = l.to_id
+WHERE l.from_id = :id AND l.kind = 'requires' AND r.state <> 'succeeded'
+  AND NOT EXISTS (SELECT 1 FROM task_forces f WHERE f.task_id = :id AND f.ignored_id = r.id)
+ORDER BY r.id;
+-- name: task.force
+INSERT INTO task_forces (task_id, ignored_id, reason, at_ms) VALUES (:id, :ignored, :reason, :now)
+ON CONFLICT (task_id, ignored_id) DO NOTHING;
+-- name: link.add
+INSERT INTO task_links (from_id, to_id, kind) VALUES (:from_id, :to_id, :kind)
+ON CONFLICT (from_id, to_id, kind) DO NOTHING;
+-- name: link.of_task
+SELECT l.kind, t.* FROM task_links l JOIN tasks t ON t.id = l.to_id
+WHERE l.from_id = :id ORDER BY l.kind, t.id;
+
+-- name: take.open
+INSERT INTO takes (task_id, number, parent, parent_step, opened_ms)
+VALUES (:task, :take, :parent, :parent_step, :now);
+-- name: take.get
+SELECT * FROM takes WHERE task_id = :task AND number = :take;
+-- name: take.brief
+UPDATE takes SET bundle_sha256 = :bundle, base_commit = :base_commit, base_tree = :base_tree
+WHERE task_id = :task AND number = :take AND bundle_sha256 = '';
+
+-- name: transition.attempt.open
+INSERT INTO attempts (task_id, number, take, worker, model, state, lease_until_ms, started_ms)
+VALUES (:task, :attempt, :take, :worker, :model, :target, :lease_until_ms, :now);
+-- name: transition.attempt
+UPDATE attempts SET state = :target, outcome = :outcome, failure = :failure, reason = :reason,
+                    report = :report, ended_ms = :now,
+                    tokens_in = tokens_in + :orphan_tokens, cost_nusd = cost_nusd + :orphan_nusd
+WHERE task_id = :task AND number = :attempt AND state = :source;
+-- name: attempt.get
+SELECT * FROM attempts WHERE task_id = :task AND number = :attempt;
+-- name: attempt.of_task
+SELECT * FROM attempts WHERE task_id = :task ORDER BY number;
+-- name: attempt.open
+SELECT a.*, t.goal_id FROM attempts a JOIN tasks t ON t.id = a.task_id
+WHERE a.state = 'open' ORDER BY a.task_id;
+-- name: attempt.renew
+UPDATE attempts SET lease_until_ms = :lease_until_ms
+WHERE task_id = :task AND number = :attempt AND state = 'open';
+-- name: attempt.ask_cancel
+UPDATE attempts SET cancel = 1 WHERE task_id = :task AND number = :attempt AND state = 'open';
+-- name: attempt.spend
+UPDATE attempts SET steps = steps + :done, tokens_in = tokens_in + :tokens_in,
+                    tokens_out = tokens_out + :tokens_out,
+                    tokens_cached = tokens_cached + :tokens_cached,
+                    cost_nusd = cost_nusd + :cost_nusd, unpriced = unpriced + :unpriced
+WHERE task_id = :task AND number = :attempt AND state = 'open';
+-- name: attempt.orphans
+SELECT coalesce(sum(reserve_tokens), 0) AS tokens, coalesce(sum(reserve_nusd), 0) AS nusd
+FROM steps WHERE task_id = :task AND take = :take AND attempt = :attempt AND state = 'intended';
+
+-- name: transition.step.intend
+INSERT INTO steps (task_id, take, key, generation, position, kind, effect, state, attempt, request,
+                   tree_before, reserve_tokens, reserve_nusd, intended_ms)
+VALUES (:task, :take, :key, :generation, :position, :kind, :effect, :target, :attempt, :request,
+        :tree_before, :reserve_tokens, :reserve_nusd, :now);
+-- name: transition.step.born
+INSERT INTO steps (task_id, take, key, generation, position, kind, effect, state, attempt, request,
+                   result, result_sha256, tree_before, tree_after, intended_ms, done_ms)
+VALUES (:task, :take, :key, :generation, :position, :kind, :effect, :target, :attempt, :request,
+        :result, :result_sha256, :tree_before, :tree_after, :now, :now);
+-- name: transition.step.done
+UPDATE steps SET state = :target, attempt = :attempt, result = :result,
+                 result_sha256 = :result_sha256, tree_after = :tree_after, tokens_in = :tokens_in,
+                 tokens_out = :tokens_out, tokens_cached = :tokens_cached, cost_nusd = :cost_nusd,
+                 estimated = :estimated, reserve_tokens = 0, reserve_nusd = 0, done_ms = :now
+WHERE task_id = :task AND take = :take AND key = :key AND generation = :generation
+  AND state = :source;
+-- name: transition.step.redo
+UPDATE steps SET state = :target, attempt = :attempt
+WHERE task_id = :task AND take = :take AND key = :key AND generation = :generation
+  AND state = :source AND attempt < :attempt;
+-- name: transition.step.lose
+UPDATE steps SET state = :target, attempt = :attempt, done_ms = :now
+WHERE task_id = :task AND take = :take AND key = :key AND generation = :generation
+  AND state = :source;
+-- name: step.of_take
+SELECT * FROM steps WHERE task_id = :task AND take = :take ORDER BY position, generation;
+-- name: step.irreversible
+SELECT * FROM steps
+WHERE task_id = :task AND take < :take AND effect = 'irreversible' AND state = 'done'
+ORDER BY take, position;
+-- name: step.next_position
+SELECT coalesce(max(position), 0) + 1 FROM steps WHERE task_id = :task AND take = :take;
+-- name: step.all
+SELECT task_id, take, key, generation, state, attempt, result, result_sha256 FROM steps;
+
+-- name: blob.put
+INSERT INTO blobs (sha256, bytes) VALUES (:sha256, :bytes) ON CONFLICT (sha256) DO NOTHING;
+-- name: blob.get
+SELECT bytes FROM blobs WHERE sha256 = :sha256;
+
+-- name: lifecycle.put
+INSERT INTO lifecycle (machine, source, event, target)
+VALUES (:machine, :source, :event, :target)
+ON CONFLICT (machine, source, event, target) DO NOTHING;
+-- name: version.put
+INSERT INTO schema_version (version, applied_ms) VALUES (:version, :now);

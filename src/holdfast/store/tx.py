@@ -1,0 +1,132 @@
+"""One transaction: named statements, its own `now`, the log, blobs and `transition()`.
+
+`transition()` is the only function in Holdfast that writes a `state` column, and it always writes
+the event that says so; folding those events gives the states back (I6).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from holdfast.domain.lifecycle import Machine, advance
+from holdfast.errors import Corrupt, Stale
+from holdfast.store import queries
+
+INLINE_BYTES_MAX = 1024
+_STATEMENTS = queries.load()
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Tx:
+    """A transaction in progress. `now_ms` is the one time that everything in it happened."""
+
+    def __init__(self, connection: sqlite3.Connection, now_ms: int) -> None:
+        self._connection = connection
+        self.now_ms = now_ms
+
+    def run(self, statement: str, **values: Any) -> int:
+        """Execute a named statement; returns the number of rows it changed."""
+        assert not statement.startswith("transition."), "states are written by transition()"
+        return self._connection.execute(
+            _STATEMENTS[statement], {"now": self.now_ms, **values}
+        ).rowcount
+
+    def one(self, statement: str, **values: Any) -> sqlite3.Row | None:
+        row: sqlite3.Row | None = self._connection.execute(
+            _STATEMENTS[statement], {"now": self.now_ms, **values}
+        ).fetchone()
+        return row
+
+    def all(self, statement: str, **values: Any) -> list[sqlite3.Row]:
+        return self._connection.execute(
+            _STATEMENTS[statement], {"now": self.now_ms, **values}
+        ).fetchall()
+
+    def number(self, statement: str, **values: Any) -> int:
+        """The single integer a statement answers."""
+        row = self.one(statement, **values)
+        assert row is not None, f"{statement} answered no row"
+        return int(row[0])
+
+    def log(self, kind: str, body: bytes, *, goal: int, task: int = 0, attempt: int = 0) -> None:
+        """Record one trace event; `body` is its compact JSON."""
+        self._log(kind=kind, goal=goal, task=task, attempt=attempt, body=body.decode())
+
+    def put(self, content: bytes) -> str:
+        """Store a blob once; returns its sha256. Idempotent."""
+        digest = sha256(content).hexdigest()
+        self.run("blob.put", sha256=digest, bytes=content)
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        """A blob's bytes, verified; `Corrupt` when they are missing or are not what was written."""
+        row = self.one("blob.get", sha256=digest)
+        if row is None:
+            raise Corrupt(f"blob {digest[:12]} is missing from the store")
+        content = bytes(row[0])
+        if sha256(content).hexdigest() != digest:
+            raise Corrupt(f"blob {digest[:12]} is not what was written")
+        return content
+
+    def pack(self, content: bytes) -> str:
+        """A column's text: small content as it is, larger content as `@sha256` of a blob."""
+        return content.decode() if len(content) <= INLINE_BYTES_MAX else "@" + self.put(content)
+
+    def unpack(self, column: str) -> bytes:
+        return self.get(column[1:]) if column.startswith("@") else column.encode()
+
+    def _log(self, **values: Any) -> None:
+        row = dict.fromkeys(("machine", "entity", "source", "event", "target"))
+        self._connection.execute(_STATEMENTS["log.add"], {"now": self.now_ms, **row, **values})
+
+
+def transition(
+    tx: Tx,
+    machine: Machine,
+    event: str,
+    *,
+    source: str,
+    entity: str,
+    goal: int,
+    task: int = 0,
+    attempt: int = 0,
+    reason: str = "",
+    statement: str = "",
+    values: Mapping[str, Any] | None = None,
+) -> str:
+    """Write one state and the event that says so; returns the new state.
+
+    The guard refuses what the table does not allow, and the row must still be in `source`, else
+    `Stale`. `statement` names a variant of `transition.<machine>` that writes more columns at once.
+    """
+    target = advance(machine, source, event)
+    changed = tx._connection.execute(
+        _STATEMENTS[f"transition.{machine}{'.' + statement if statement else ''}"],
+        {
+            "now": tx.now_ms,
+            "source": source,
+            "target": target,
+            "reason": reason,
+            **(values or {}),
+        },
+    ).rowcount
+    if changed != 1:
+        raise Stale(f"{machine} {entity} is no longer {source or 'new'}; {event} was not applied")
+    tx._log(
+        kind="transition",
+        goal=goal,
+        task=task,
+        attempt=attempt,
+        machine=machine,
+        entity=entity,
+        source=source,
+        event=event,
+        target=target,
+        body=_encode({"reason": reason}).decode() if reason else "{}",
+    )
+    return target

@@ -1,0 +1,226 @@
+"""The single writer: group commit without a timer, and a turnstile between processes.
+
+A caller hears only after its commit is on disk (WAL, synchronous=FULL: one fsync a commit). An idle
+writer commits on the synchronous caller's own thread; while it commits, whoever comes waits in a
+queue that the next commit takes whole, each job in its own savepoint, so one job's error is its own
+and a failed commit fails them all. A coroutine's job is committed by the writer's thread.
+
+Between processes two `flock`s stand before BEGIN IMMEDIATE: who wants to write queues at `next`,
+then at `write`. SQLite's own busy retry sleeps and starves; the kernel's queue does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from holdfast.domain.ports import Clock
+from holdfast.errors import Unavailable
+from holdfast.store.database import translated
+from holdfast.store.tx import Tx
+
+T = TypeVar("T")
+
+
+class Turnstile:
+    """Fair mutual exclusion between processes that write one store."""
+
+    def __init__(self, folder: Path) -> None:
+        self._next = os.open(folder / "next.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._write = os.open(folder / "write.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        fcntl.flock(self._next, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._write, fcntl.LOCK_EX)
+        finally:
+            fcntl.flock(self._next, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._write, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        os.close(self._next)
+        os.close(self._write)
+
+
+class _Job(Generic[T]):
+    """One unit of work: filled by whoever leads the commit, heard by whoever brought it."""
+
+    __slots__ = ("done", "error", "future", "leads", "loop", "result", "work")
+
+    def __init__(self, work: Callable[[Tx], T], future: asyncio.Future[T] | None = None) -> None:
+        self.work = work
+        self.result: T
+        self.error: BaseException | None = None
+        self.leads = False
+        self.future = future
+        self.loop = future.get_loop() if future is not None else None
+        self.done = threading.Event() if future is None else None
+
+
+class Writer:
+    """Owns the writing connection. Thread-safe; close it once."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        clock: Clock,
+        turnstile: Turnstile | None = None,
+    ) -> None:
+        self._connection, self._path, self._clock = connection, path, clock
+        self._turnstile = turnstile
+        self._state = threading.Condition()
+        self._queue: deque[_Job[Any]] = deque()
+        self._led = False
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self._thread_leads = False
+
+    def run(self, work: Callable[[Tx], T]) -> T:
+        """Do `work` in one transaction; returns after it is durable. Blocks the thread."""
+        job = _Job(work)
+        assert job.done is not None
+        with self._state:
+            self._admit(job)
+            if not self._led:
+                self._led = job.leads = True
+        if not job.leads:
+            job.done.wait()
+        if job.leads:  # from the start, or handed over by the leader before
+            self._lead()
+        if job.error is not None:
+            raise job.error
+        return job.result
+
+    async def arun(self, work: Callable[[Tx], T]) -> T:
+        """Do `work` in one transaction on the writer's thread; never blocks the event loop."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        with self._state:
+            self._admit(_Job(work, future))
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._serve, name="holdfast-writer", daemon=True
+                )
+                self._thread.start()
+            if not self._led:
+                self._led = self._thread_leads = True
+                self._state.notify_all()
+        return await future
+
+    def close(self) -> None:
+        """Wait for the commit in progress, then close the connection. Idempotent."""
+        with self._state:
+            if self._closed:
+                return
+            self._closed = True
+            self._state.notify_all()
+            self._state.wait_for(lambda: not self._led)
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+        self._connection.close()
+        if self._turnstile is not None:
+            self._turnstile.close()
+
+    def _admit(self, job: _Job[Any]) -> None:
+        if self._closed:
+            raise Unavailable("the store is closed")
+        self._queue.append(job)
+
+    def _serve(self) -> None:
+        while True:
+            with self._state:
+                self._state.wait_for(lambda: self._thread_leads or (self._closed and not self._led))
+                if not self._thread_leads:
+                    return
+                self._thread_leads = False
+            self._lead()
+
+    def _lead(self) -> None:
+        """Commit one batch, then hand the lead to whoever came first meanwhile."""
+        with self._state:
+            batch = list(self._queue)
+            self._queue.clear()
+        try:
+            self._commit(batch)
+        except BaseException as error:
+            for job in batch:
+                job.error = error
+        with self._state:
+            if not self._queue:
+                self._led = False
+            elif (heir := self._queue[0]).done is not None:
+                heir.leads = True
+                heir.done.set()
+            else:
+                self._thread_leads = True
+            self._state.notify_all()
+        _tell(batch)
+
+    def _commit(self, batch: list[_Job[Any]]) -> None:
+        if self._turnstile is None:
+            self._transact(batch)
+        else:
+            with self._turnstile():
+                self._transact(batch)
+
+    def _transact(self, batch: list[_Job[Any]]) -> None:
+        execute = self._connection.execute
+        with translated(self._path):
+            execute("BEGIN IMMEDIATE")
+            try:
+                tx = Tx(self._connection, self._clock.now_ms())
+                for job in batch:
+                    execute("SAVEPOINT job")
+                    try:
+                        with translated(self._path):
+                            job.result = job.work(tx)
+                    except Exception as error:
+                        if not self._connection.in_transaction:
+                            raise  # SQLite itself rolled everything back (full disk, I/O error)
+                        execute("ROLLBACK TO job")
+                        job.error = error
+                    execute("RELEASE job")
+                execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    execute("ROLLBACK")
+                raise
+
+
+def _tell(batch: list[_Job[Any]]) -> None:
+    """Wake everyone whose job this commit held: one call into each event loop, not one a job."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Job[Any]]] = {}
+    for job in batch:
+        if job.loop is not None:
+            by_loop.setdefault(job.loop, []).append(job)
+        elif job.done is not None and not job.leads:
+            job.done.set()
+    for loop, jobs in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, jobs)
+        except RuntimeError:
+            continue  # the loop ended while we committed: nobody is left to hear it
+
+
+def _resolve(jobs: list[_Job[Any]]) -> None:
+    for job in jobs:
+        assert job.future is not None
+        if job.future.done():
+            continue  # the caller was cancelled; its work is durable all the same
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.result)
