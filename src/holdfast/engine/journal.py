@@ -43,9 +43,11 @@ class Intend:
 
 @dataclass(frozen=True, kw_only=True)
 class Redo:
-    """A later attempt performs an intended step again."""
+    """A later attempt performs an intended step again, and must be able to pay for it again."""
 
     step: StepName
+    reserve_tokens: int = 0
+    reserve_nusd: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +108,7 @@ def step(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
                 _reserve(tx, fence, write)
                 _write(tx, fence, write.step, "intend", "", "intend", _intended(tx, write))
             case Redo():
+                _reserve(tx, fence, write)
                 _write(tx, fence, write.step, "redo", "intended", "redo", {})
             case Lose():
                 _write(tx, fence, write.step, "lose", "intended", "lose", {})
@@ -155,7 +158,7 @@ def _spend(tx: Tx, fence: Fence, done: Sequence[Done | Born]) -> None:
         )
 
 
-def _reserve(tx: Tx, fence: Fence, write: Intend) -> None:
+def _reserve(tx: Tx, fence: Fence, write: Intend | Redo) -> None:
     if not write.reserve_tokens and not write.reserve_nusd:
         return
     budget = budget_of(need(tx, "goal", id=fence.goal))

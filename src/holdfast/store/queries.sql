@@ -53,7 +53,9 @@ SELECT coalesce(sum(a.tokens_in), 0) AS tokens_in, coalesce(sum(a.tokens_out), 0
 FROM tasks t JOIN attempts a ON a.task_id = t.id WHERE t.goal_id = :goal;
 -- name: goal.reserved
 SELECT coalesce(sum(s.reserve_tokens), 0) AS tokens, coalesce(sum(s.reserve_nusd), 0) AS nusd
-FROM tasks t JOIN steps s ON s.task_id = t.id AND s.take = t.take
+FROM tasks t
+JOIN attempts a ON a.task_id = t.id AND a.state = 'open'
+JOIN steps s ON s.task_id = t.id AND s.take = a.take AND s.attempt = a.number
 WHERE t.goal_id = :goal AND s.state = 'intended';
 
 -- name: transition.plan.draft

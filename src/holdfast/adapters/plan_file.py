@@ -1,0 +1,163 @@
+"""A person's plan: a TOML or JSON file read into a `PlanSpec`, or refused with the position.
+
+Shape: an optional `[policy]` for all tasks, and `[[tasks]]` with `key`, `prompt` and any other
+field of `TaskSpec`; a task may override single fields of the policy in a `policy` table of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.domain import graph
+from holdfast.domain.model import PlanSpec, Policy, TaskSpec
+from holdfast.errors import Refused
+
+TASKS_MAX = 1000
+FILE_BYTES_MAX = 1_000_000
+_TASK_FIELDS = {item.name for item in fields(TaskSpec)} - {"compensates"}
+_POLICY_FIELDS = {item.name for item in fields(Policy)}
+
+
+def read_plan(path: Path, *, policy: Policy, checks: Sequence[str] = ()) -> PlanSpec:
+    """Read and validate a plan file.
+
+    `policy` gives the defaults. `checks` prove the whole: they become a last task that requires all
+    others, so they run on the finished branch.
+    """
+    text = _text(path)
+    document = _parse(path, text)
+    where = _Positions(path, text)
+    _known(document, {"tasks", "policy", "version"}, where.file())
+    if document.get("version", 1) != 1:
+        raise Refused(f"{where.file()}: version {document['version']} is newer than this Holdfast")
+    rows = document.get("tasks")
+    if not isinstance(rows, list) or not rows:
+        raise Refused(f"{where.file()}: there are no tasks", hint="add a [[tasks]] table")
+    if len(rows) > TASKS_MAX:
+        raise Refused(f"{where.file()}: {len(rows)} tasks; at most {TASKS_MAX} are allowed")
+    common = _policy(document.get("policy", {}), policy, where.file())
+    tasks = [_task(row, common, where.task(index)) for index, row in enumerate(rows)]
+    _unique(tasks, where)
+    try:
+        graph.validate({task.key: task.requires for task in tasks})
+    except Refused as error:
+        keys = [task.key for task in tasks]
+        named = next((index for index, key in enumerate(keys) if repr(key) in error.message), 0)
+        raise Refused(
+            f"{where.task(named)}: {error.message}", hint=error.hint, code=error.code
+        ) from error
+    if checks:
+        tasks.append(_last(tasks, checks, common))
+    return PlanSpec(tasks=tuple(tasks), source="person")
+
+
+class _Positions:
+    """Names places of the file: `plan.toml:12 tasks[2]`."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self._name = path.name
+        header = re.compile(r"^\s*\[\[\s*tasks\s*\]\]" if path.suffix == ".toml" else r'"key"\s*:')
+        lines = enumerate(text.splitlines(), start=1)
+        self._lines = [number for number, line in lines if header.search(line)]
+
+    def file(self) -> str:
+        return self._name
+
+    def task(self, index: int) -> str:
+        line = f":{self._lines[index]}" if index < len(self._lines) else ""
+        return f"{self._name}{line} tasks[{index}]"
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            raise Refused(f"{path} is larger than {FILE_BYTES_MAX} bytes")
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"cannot read the plan {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise Refused(f"the plan {path} is not UTF-8: byte {error.start}") from error
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Refused(f"{path.name} cannot be read: {error}") from error
+    if not isinstance(document, dict):
+        raise Refused(f"{path.name} holds no object", hint='{"tasks": [...]}')
+    return document
+
+
+def _task(row: Any, policy: Policy, where: str) -> TaskSpec:
+    if not isinstance(row, dict):
+        raise Refused(f"{where} is not a table")
+    _known(row, _TASK_FIELDS, where)
+    for name in ("key",) if row.get("kind") == "shell" else ("key", "prompt"):
+        if not isinstance(row.get(name), str) or not row[name].strip():
+            raise Refused(f"{where} needs a {name!r}", hint=f'{name} = "…"')
+    if row.get("kind") == "compensate":
+        raise Refused(f"{where}: kind 'compensate' is made by `holdfast undo` alone")
+    values = {"prompt": "", **row, "policy": _policy(row.get("policy", {}), policy, where)}
+    try:
+        task = msgspec.convert(values, TaskSpec)
+    except msgspec.ValidationError as error:
+        raise Refused(f"{where}: {error}") from error
+    if task.kind == "shell" and not task.command:
+        raise Refused(f"{where}: a shell task needs a 'command'")
+    return task
+
+
+def _policy(row: Any, base: Policy, where: str) -> Policy:
+    if not isinstance(row, dict):
+        raise Refused(f"{where}: policy is not a table")
+    _known(row, _POLICY_FIELDS, f"{where} policy")
+    try:
+        return msgspec.convert({**asdict(base), **row}, Policy)
+    except msgspec.ValidationError as error:
+        raise Refused(f"{where} policy: {error}") from error
+
+
+def _unique(tasks: Sequence[TaskSpec], where: _Positions) -> None:
+    seen: dict[str, int] = {}
+    for index, task in enumerate(tasks):
+        if task.key in seen:
+            first = where.task(seen[task.key])
+            raise Refused(
+                f"{where.task(index)}: the key {task.key!r} is taken by {first}",
+                code="plan_duplicate",
+            )
+        seen[task.key] = index
+
+
+def _last(tasks: Sequence[TaskSpec], checks: Sequence[str], policy: Policy) -> TaskSpec:
+    key = "verify"
+    while any(task.key == key for task in tasks):
+        key += "-goal"
+    return TaskSpec(
+        key=key,
+        title="Check the finished branch",
+        prompt="",
+        kind="shell",
+        command="true",
+        requires=tuple(task.key for task in tasks),
+        checks=tuple(checks),
+        policy=policy,
+    )
+
+
+def _known(row: Mapping[str, Any], names: set[str], where: str) -> None:
+    for key in row:
+        if key not in names:
+            close = get_close_matches(str(key), sorted(names), n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(sorted(names))
+            raise Refused(f"{where}: unknown key {key!r}", hint=hint, code="plan_unknown_key")

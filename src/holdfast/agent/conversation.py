@@ -1,0 +1,112 @@
+"""A conversation as the journal sees it: canonical messages, and requests stored as what is new.
+
+The request of a turn is the whole conversation; storing it whole each time would grow with the
+square of the turns. A turn's canonical request therefore holds the messages since the turn before,
+and the first turn's also the model, the seed and the tools. Equal deltas mean equal requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.domain.ports import Message, ModelReply, ModelRequest, ToolCall, ToolSpec
+
+encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Conversation:
+    """Messages so far, each with the step it came from (`bundle` for what the take began with)."""
+
+    def __init__(
+        self, *, model: str, seed: int, tools: Sequence[ToolSpec], system: str, user: str
+    ) -> None:
+        self.model, self.seed, self.tools = model, seed, tuple(tools)
+        self.messages: list[Message] = []
+        self.origins: list[str] = []
+        self._sent = 0
+        self._add(Message(role="system", content=system), "bundle")
+        self._add(Message(role="user", content=user), "bundle")
+
+    def request(self) -> ModelRequest:
+        """What the model is asked now."""
+        return ModelRequest(
+            model=self.model, messages=tuple(self.messages), tools=self.tools, seed=self.seed
+        )
+
+    def delta(self) -> bytes:
+        """The canonical request of this turn; moves the mark, so call it once a turn."""
+        body: dict[str, Any] = {
+            "after": self._sent,
+            "messages": [_plain(message) for message in self.messages[self._sent :]],
+        }
+        if self._sent == 0:
+            body |= {"model": self.model, "seed": self.seed, "tools": self.tools}
+        self._sent = len(self.messages)
+        return encode(body)
+
+    def assistant(self, reply: ModelReply, calls: Sequence[ToolCall], origin: str) -> None:
+        self._add(Message(role="assistant", content=reply.text, calls=tuple(calls)), origin)
+
+    def tool(self, call: ToolCall, content: str, origin: str) -> None:
+        self._add(Message(role="tool", content=content, call_id=call.id, tool=call.name), origin)
+
+    def user(self, content: str, origin: str) -> None:
+        self._add(Message(role="user", content=content), origin)
+
+    def _add(self, message: Message, origin: str) -> None:
+        self.messages.append(message)
+        self.origins.append(origin)
+
+
+def _plain(message: Message) -> dict[str, Any]:
+    """A message without its empty fields, so that a step's row stays small."""
+    body: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.calls:
+        body["calls"] = message.calls
+    if message.call_id:
+        body["call_id"] = message.call_id
+    if message.tool:
+        body["tool"] = message.tool
+    return body
+
+
+def first_difference(recorded: bytes, now: bytes) -> tuple[str, int]:
+    """Where two canonical JSON texts part: the field's path and the first differing byte in it.
+
+    Strings are compared as UTF-8; for anything else the byte counts within the field's own JSON.
+    """
+    try:
+        return _walk(msgspec.json.decode(recorded), msgspec.json.decode(now), "")
+    except msgspec.DecodeError:
+        return "", _byte(recorded, now)
+
+
+def _walk(left: Any, right: Any, path: str) -> tuple[str, int]:
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in sorted({*left, *right}):
+            if key not in left or key not in right:
+                return _join(path, key), 0
+            if left[key] != right[key]:
+                return _walk(left[key], right[key], _join(path, key))
+    if isinstance(left, list) and isinstance(right, list):
+        for index, (one, other) in enumerate(zip(left, right, strict=False)):
+            if one != other:
+                return _walk(one, other, f"{path}[{index}]")
+        return f"{path}[{min(len(left), len(right))}]", 0
+    if isinstance(left, str) and isinstance(right, str):
+        return path, _byte(left.encode(), right.encode())
+    return path, _byte(encode(left), encode(right))
+
+
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _byte(left: bytes, right: bytes) -> int:
+    for index, (one, other) in enumerate(zip(left, right, strict=False)):
+        if one != other:
+            return index
+    return min(len(left), len(right))

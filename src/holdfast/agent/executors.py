@@ -1,0 +1,122 @@
+"""Strategies that turn an attempt into an outcome: agent loop, single model call, shell.
+
+One table, one shape: a `Job` in, an `Outcome` out. `execute` also turns the expected ends that come
+as exceptions into outcomes; bugs and lost leases pass through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+
+from holdfast.agent import loop
+from holdfast.agent.conversation import Conversation, encode
+from holdfast.agent.journal import Effectful, Performed, Undecided
+from holdfast.agent.loop import Job
+from holdfast.domain.model import Outcome, TaskKind
+from holdfast.domain.ports import CommandResult
+from holdfast.engine.journal import Record
+from holdfast.errors import Divergence, Exhausted, ModelError, Refused, Stale, Unavailable
+
+
+async def execute(job: Job) -> Outcome:
+    """Run the task's executor; failure is an outcome with its class, never a success.
+
+    `Stale` passes through: an attempt that lost its lease has nothing to report.
+    """
+    try:
+        return await EXECUTORS[job.bundle.task.kind](job)
+    except Undecided as error:
+        return Outcome(kind="waiting", reason="undecided", detail=_evidence(error))
+    except ModelError as error:
+        return Outcome(
+            kind="failed",
+            failure=error.failure_class,
+            reason=error.code,
+            detail=str(error),
+            retry_after_s=error.retry_after_s,
+            tree=job.journal.tree,
+        )
+    except Divergence as error:
+        return Outcome(
+            kind="failed", failure="logic", reason="divergence", detail=str(error), fresh=True
+        )
+    except Exhausted as error:
+        return Outcome(
+            kind="partial",
+            failure="budget",
+            reason=error.resource,
+            detail=str(error),
+            remaining=("the budget is spent",),
+            tree=job.journal.tree,
+        )
+    except Stale:
+        raise
+    except Unavailable as error:
+        return Outcome(kind="failed", failure="transient", reason=error.code, detail=str(error))
+    except Refused as error:
+        return Outcome(kind="failed", failure="policy", reason=error.code, detail=str(error))
+
+
+async def single(job: Job) -> Outcome:
+    """One model call without tools; its text is the answer, then the checks."""
+    bundle = job.bundle
+    talk = Conversation(
+        model=bundle.model.partition(":")[2],
+        seed=bundle.seed,
+        tools=(),
+        system=bundle.system,
+        user=bundle.user,
+    )
+    said = await loop.ask(job, talk, "t001/model")
+    return await loop.conclude(job, said.actions.answer, await loop.check(job, "v01"))
+
+
+async def shell(job: Job) -> Outcome:
+    """One command in the sandbox, no model; exit code 0 is success, then the checks."""
+    task = job.bundle.task
+
+    async def perform() -> Performed:
+        done = await job.workspace.sandbox.run(
+            task.command, root=job.workspace.root, timeout_s=task.policy.attempt_s
+        )
+        body = {"call_id": "command", "tool": "shell", "exit_code": done.exit_code}
+        return Performed(
+            result=encode(done), events=(Record(kind="tool_output", body=encode(body)),)
+        )
+
+    content = await job.journal.step(
+        Effectful(
+            key="command",
+            kind="tool",
+            effect="compensable",
+            request=encode({"command": task.command}),
+            perform=perform,
+            writes=True,
+        )
+    )
+    done = msgspec.json.decode(content, type=CommandResult)
+    answer = (done.stdout + done.stderr)[-2000:]
+    if done.exit_code == 0 and not done.timed_out:
+        return await loop.conclude(job, answer, await loop.check(job, "v01"))
+    await job.journal.flush()
+    return Outcome(
+        kind="failed",
+        failure="logic",
+        reason="command_timeout" if done.timed_out else "command_failed",
+        detail=f"exit code {done.exit_code}: {answer[-500:]}",
+        answer=answer,
+        tree=job.journal.tree,
+    )
+
+
+def _evidence(error: Undecided) -> str:
+    return f"{error.row.key}#{error.row.generation}: {error.row.request.decode()[:500]}"
+
+
+EXECUTORS: Mapping[TaskKind, Callable[[Job], Awaitable[Outcome]]] = {
+    "agent": loop.run,
+    "model": single,
+    "shell": shell,
+}

@@ -1,0 +1,312 @@
+"""The agent loop: ask, act, look, until an answer is proven or a guard ends it.
+
+The same code runs live, resumed and in replay; only the journal differs. Every effect goes through
+`journal.step`, and what the loop decides follows from recorded results, or is itself recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from holdfast.agent.actions import Actions, Call, parse
+from holdfast.agent.conversation import Conversation, encode, first_difference
+from holdfast.agent.guards import Guards, Stop
+from holdfast.agent.journal import Effectful, Journal, Performed
+from holdfast.agent.verify import corrective, describe, proven, verify
+from holdfast.context.bundle import Bundle
+from holdfast.context.tokens import count_tokens
+from holdfast.domain.model import CheckResult, Fence, Outcome
+from holdfast.domain.ports import (
+    Clock,
+    Model,
+    ModelReply,
+    Observation,
+    Progress,
+    Sink,
+    Tool,
+    ToolSpec,
+    Usage,
+    Workspace,
+)
+from holdfast.engine.journal import Record
+from holdfast.errors import Divergence, Exhausted
+
+OUTPUT_RESERVE_TOKENS = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What one attempt runs with. `clock` is None in replay: nothing may look at the time."""
+
+    bundle: Bundle
+    journal: Journal
+    workspace: Workspace
+    model: Model
+    tools: Mapping[str, Tool]
+    problems: Callable[[ToolSpec, Mapping[str, Any]], list[str]]
+    cost: Callable[[Usage], int | None]
+    sink: Sink
+    fence: Fence
+    clock: Clock | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """A recorded reply with what it was understood to ask for."""
+
+    reply: ModelReply
+    actions: Actions
+
+
+async def run(job: Job) -> Outcome:
+    """Run one attempt of an agent task to its outcome."""
+    bundle, journal, policy = job.bundle, job.journal, job.bundle.task.policy
+    talk = Conversation(
+        model=bundle.model.partition(":")[2],
+        seed=bundle.seed,
+        tools=bundle.tools if policy.calls == "native" else (),
+        system=bundle.system,
+        user=bundle.user,
+    )
+    guards, deadline, rounds = Guards(policy), _deadline(job), 0
+    for turn in count(1):
+        name = f"t{turn:03}"
+        stop = await _stopped(job, guards, name, turn, deadline)
+        if stop is not None:
+            return await _wind_up(job, stop)
+        try:
+            said = await ask(job, talk, f"{name}/model")
+        except Exhausted as exhausted:
+            stop = Stop(reason=exhausted.resource, detail=str(exhausted))
+            await journal.decision(f"{name}/stop", encode(stop))
+            return await _wind_up(job, stop)
+        match said.actions.kind:
+            case "calls":
+                seen = [
+                    await _act(job, talk, call, f"{name}/call:{index}")
+                    for index, call in enumerate(said.actions.calls)
+                ]
+                guards.round(_signature(said.actions), seen)
+            case "cut" | "empty":
+                talk.user(bundle.templates[said.actions.kind], name)
+                guards.round(said.actions.kind, [""])
+            case "answer":
+                rounds += 1
+                results = await check(job, f"v{rounds:02}")
+                if proven(results) or not results or rounds > policy.max_verification_retries:
+                    return await conclude(job, said.actions.answer, results)
+                talk.user(corrective(bundle.templates["corrective"], results), name)
+    raise AssertionError("count() does not end")
+
+
+async def ask(job: Job, talk: Conversation, key: str) -> Reply:
+    """One model round trip as a step; the reply is compared with how it was read when recorded."""
+    request = talk.request()
+    wanted = _reserve(talk)
+    specs = {spec.name: spec for spec in job.bundle.tools}
+
+    async def perform() -> Performed:
+        started = job.clock.monotonic_s() if job.clock else 0.0
+        reply = await job.model.complete(request)
+        took = (job.clock.monotonic_s() - started) * 1000 if job.clock else 0.0
+        said = Reply(reply=reply, actions=parse(reply, specs, job.problems))
+        return Performed(
+            result=encode(said), usage=reply.usage, events=(_llm_event(key, reply, round(took)),)
+        )
+
+    content = await job.journal.step(
+        Effectful(
+            key=key,
+            kind="model",
+            effect="idempotent",
+            request=talk.delta(),
+            perform=perform,
+            reserve_tokens=wanted.tokens,
+            reserve_nusd=job.cost(wanted) or 0,
+        )
+    )
+    said = msgspec.json.decode(content, type=Reply)
+    _same_reading(key, said, parse(said.reply, specs, job.problems))
+    talk.assistant(said.reply, [call.call for call in said.actions.calls], key)
+    job.sink.show(_progress(job, "turn", f"{key.partition('/')[0]} {_gist(said)}"))
+    return said
+
+
+async def _act(job: Job, talk: Conversation, call: Call, key: str) -> str:
+    """Perform one call as a step and show the model what it saw; returns that text."""
+    if call.problem:
+        talk.tool(call.call, f"ERROR {call.problem}", key)
+        return call.problem
+    spec = next(spec for spec in job.bundle.tools if spec.name == call.call.name)
+
+    async def perform() -> Performed:
+        observation = await job.tools[spec.name].call(call.arguments, job.workspace)
+        return Performed(result=encode(observation), events=(_tool_event(key, observation),))
+
+    content = await job.journal.step(
+        Effectful(
+            key=key,
+            kind="tool",
+            effect=spec.effect,
+            request=encode({"tool": spec.name, "arguments": call.arguments}),
+            perform=perform,
+            writes=spec.writes,
+            answered=lambda text: encode(
+                Observation(tool=spec.name, success=True, output=f"A person says: {text}")
+            ),
+        )
+    )
+    observation = msgspec.json.decode(content, type=Observation)
+    text = shown(observation)
+    talk.tool(call.call, text, key)
+    job.sink.show(_progress(job, "tool", f"{spec.name} {_brief(call, observation)}"))
+    return text
+
+
+def shown(observation: Observation) -> str:
+    """An observation as the model reads it."""
+    if observation.error is None:
+        return observation.output
+    head = f"ERROR {observation.error.code}: {observation.error.message}"
+    return f"{head}\n{observation.output}".rstrip()
+
+
+async def _stopped(
+    job: Job, guards: Guards, name: str, turn: int, deadline: float | None
+) -> Stop | None:
+    stop = guards.before(turn)
+    if stop is not None:
+        return stop
+    recorded = job.journal.recorded(f"{name}/stop")
+    if recorded is not None:
+        return msgspec.json.decode(recorded, type=Stop)
+    if job.journal.recorded(f"{name}/model") is not None or job.clock is None or deadline is None:
+        return None
+    if job.clock.monotonic_s() < deadline:
+        return None
+    stop = Stop(reason="wall_clock", detail=f"{job.bundle.task.policy.attempt_s:g} s are over")
+    await job.journal.decision(f"{name}/stop", encode(stop))
+    return stop
+
+
+async def _wind_up(job: Job, stop: Stop) -> Outcome:
+    """A guard ended it: keep the work, run the checks on it, say what is done and what remains."""
+    results = await check(job, "final")
+    await job.journal.flush()
+    return Outcome(
+        kind="partial",
+        failure="budget",
+        reason=stop.reason,
+        detail=stop.detail,
+        checks=results,
+        done=tuple(describe(result) for result in results if result.verdict == "pass"),
+        remaining=tuple(describe(result) for result in results if result.verdict != "pass")
+        or ("the model had not said that the task is done",),
+        tree=job.journal.tree,
+    )
+
+
+async def conclude(job: Job, answer: str, results: tuple[CheckResult, ...]) -> Outcome:
+    """The end of an attempt that says it is done: passed, unverified, or failed by its checks."""
+    await job.journal.flush()
+    done = tuple(describe(result) for result in results if result.verdict == "pass")
+    if proven(results) or not results:
+        return Outcome(
+            kind="passed" if results else "unverified",
+            answer=answer,
+            checks=results,
+            done=done,
+            tree=job.journal.tree,
+        )
+    remaining = tuple(describe(result) for result in results if result.verdict != "pass")
+    return Outcome(
+        kind="failed",
+        failure="logic",
+        reason="checks_failed",
+        detail="; ".join(remaining),
+        answer=answer,
+        checks=results,
+        done=done,
+        remaining=remaining,
+        tree=job.journal.tree,
+    )
+
+
+async def check(job: Job, key: str) -> tuple[CheckResult, ...]:
+    """Run the task's checks as steps of one round."""
+    task = job.bundle.task
+    results = await verify(
+        job.journal, job.workspace, task.checks, key=key, check_s=task.policy.check_s
+    )
+    for result in results:
+        job.sink.show(_progress(job, "check", describe(result)))
+    return results
+
+
+def _deadline(job: Job) -> float | None:
+    return None if job.clock is None else job.clock.monotonic_s() + job.bundle.task.policy.attempt_s
+
+
+def _reserve(talk: Conversation) -> Usage:
+    size = sum(count_tokens(message.content) for message in talk.messages)
+    return Usage(tokens_in=size, tokens_out=OUTPUT_RESERVE_TOKENS)
+
+
+def _same_reading(key: str, said: Reply, now: Actions) -> None:
+    """A parser that reads a recorded reply differently is a divergence of that step."""
+    before, after = encode(said.actions), encode(now)
+    if before != after:
+        where, byte = first_difference(before, after)
+        raise Divergence(
+            f"step {key} is read differently now: actions.{where} at byte {byte}",
+            step=key,
+            field=f"actions.{where}",
+            byte=byte,
+        )
+
+
+def _signature(actions: Actions) -> str:
+    return encode([(call.call.name, call.call.arguments) for call in actions.calls]).decode()
+
+
+def _llm_event(key: str, reply: ModelReply, took_ms: int) -> Record:
+    body = {
+        "call_id": key,
+        "model": reply.model,
+        "tokens_in": reply.usage.tokens_in,
+        "tokens_out": reply.usage.tokens_out,
+        "tokens_total": reply.usage.tokens,
+        "duration_ms": took_ms,
+    }
+    return Record(kind="llm_call", body=encode(body))
+
+
+def _tool_event(key: str, observation: Observation) -> Record:
+    body = {
+        "call_id": key,
+        "tool": observation.tool,
+        "exit_code": observation.data.get("exit_code"),
+        "error": observation.error.code if observation.error else None,
+        "bytes": len(observation.output.encode()),
+    }
+    return Record(kind="tool_output", body=encode(body))
+
+
+def _progress(job: Job, kind: str, text: str) -> Progress:
+    return Progress(kind=kind, goal=job.fence.goal, task=job.bundle.task.label, text=text)
+
+
+def _gist(said: Reply) -> str:
+    names = ", ".join(call.call.name for call in said.actions.calls)
+    return f"{said.actions.kind} {names}".rstrip()
+
+
+def _brief(call: Call, observation: Observation) -> str:
+    target = call.arguments.get("path") or call.arguments.get("command") or ""
+    ending = observation.error.code if observation.error else "ok"
+    return f"{str(target)[:60]} → {ending}"
