@@ -1,0 +1,128 @@
+"""What a model call costs: one dated table file, exact integers, and no guess.
+
+Owns the table's format and the arithmetic. It does not fetch prices and does not meter budgets.
+Invariants: a model that no table names has no price (None), which is never zero; money is a whole
+number of 10⁻⁹ US dollars, computed in decimal, so that sums over a journal are exact.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from holdfast.domain.ports import Usage
+from holdfast.errors import Refused
+
+# US dollars per million tokens to 10⁻⁹ US dollars per token.
+_NUSD_PER_TOKEN = Decimal(1000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """US dollars per million tokens. `usd_cached` is for input read from a prompt cache.
+
+    `long` is the price of a whole call whose input exceeds `long_above` tokens.
+    """
+
+    usd_in: Decimal
+    usd_out: Decimal
+    usd_cached: Decimal
+    long_above: int = 0
+    long: Price | None = None
+
+
+def price(model: str, prices_file: Path | None = None) -> Price | None:
+    """The price of `provider:model`: `prices_file` if it names it, else the shipped table.
+
+    A row `"provider:*"` prices every model of a provider that no row of the same file names. A
+    missing `prices_file` is an empty one. Raises `Refused` when a file cannot be read.
+    """
+    for where, text in _sources(prices_file):
+        table = _parse(text, where)
+        row = table.get(model) or table.get(f"{model.partition(':')[0]}:*")
+        if row is not None:
+            return row
+    return None
+
+
+def cost_nusd(price: Price, usage: Usage) -> int:
+    """The cost of `usage` in 10⁻⁹ US dollars; a half is rounded up, once, at the end."""
+    if price.long is not None and usage.tokens_in > price.long_above:
+        price = price.long
+    fresh = usage.tokens_in - usage.tokens_cached
+    exact = (
+        fresh * price.usd_in + usage.tokens_cached * price.usd_cached
+    ) + usage.tokens_out * price.usd_out
+    return int((exact * _NUSD_PER_TOKEN).to_integral_value(rounding=ROUND_HALF_UP))
+
+
+def unpriced(model: str, prices_file: Path) -> Refused:
+    """The refusal of a money budget for a model whose price is unknown, with the line to add."""
+    return Refused(
+        f"the price of {model} is unknown, so a budget in US dollars cannot be kept",
+        hint=(
+            f'add to {prices_file}, with the real US dollars per million tokens: "{model}" = '
+            '{ in = "1.25", out = "10.00", cached = "0.125" }'
+        ),
+        code="unknown_price",
+    )
+
+
+def table_date() -> str:
+    """The day, as YYYY-MM-DD, on which the shipped table was compiled."""
+    return str(tomllib.loads(_shipped())["date"])
+
+
+def _shipped() -> str:
+    return files("holdfast.adapters.models").joinpath("prices.toml").read_text(encoding="utf-8")
+
+
+def _sources(prices_file: Path | None) -> list[tuple[str, str]]:
+    sources = [("prices.toml", _shipped())]
+    if prices_file is not None and prices_file.is_file():
+        try:
+            sources.insert(0, (str(prices_file), prices_file.read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError) as error:
+            raise Refused(f"the prices in {prices_file} cannot be read: {error}") from error
+    return sources
+
+
+def _parse(text: str, where: str) -> dict[str, Price]:
+    try:
+        rows = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Refused(f"{where} is not valid TOML: {error}", hint="mend or remove it") from error
+    return {name: _row(name, row, where) for name, row in rows.items() if name != "date"}
+
+
+def _row(name: str, row: Any, where: str) -> Price:
+    try:
+        long = row.get("long")
+        base = _usd({key: value for key, value in row.items() if key != "long"})
+        if long is None:
+            return base
+        above = long["above"]
+        if type(above) is not int or above < 0:
+            raise ValueError(above)
+        dear = _usd({key: value for key, value in long.items() if key != "above"})
+        return replace(base, long_above=above, long=dear)
+    except (AttributeError, KeyError, TypeError, ValueError, InvalidOperation) as error:
+        raise Refused(
+            f"{where} gives {name!r} no usable price",
+            hint='a row is { in = "1.25", out = "10.00" }, dollars per million tokens as text',
+        ) from error
+
+
+def _usd(row: dict[str, Any]) -> Price:
+    if not {"in", "out"} <= row.keys() <= {"in", "out", "cached"}:
+        raise ValueError(row)
+    if not all(isinstance(value, str) for value in row.values()):
+        raise TypeError(row)
+    usd = {key: Decimal(value) for key, value in row.items()}
+    if not all(value.is_finite() and value >= 0 for value in usd.values()):
+        raise ValueError(row)
+    return Price(usd_in=usd["in"], usd_out=usd["out"], usd_cached=usd.get("cached", usd["in"]))

@@ -1,0 +1,128 @@
+"""Whether a request is one the official client could have sent, judged by that client's types.
+
+Owns the judgement of chat requests in both dialects. The packages are asked for late: they cost up
+to half a second and `ollama` is no dependency of an installed Holdfast. With `strict` a missing one
+is an error; without, the shape is checked as far as the standard library goes. Invariant: a request
+that passes has no field its dialect does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from holdfast.errors import Unavailable
+
+Check = Callable[[Mapping[str, Any]], str]
+
+
+def openai_check(*, strict: bool) -> Check:
+    """A check that gives the reason a body is no chat completion request, or an empty text."""
+    try:
+        from openai.types.chat.completion_create_params import (  # noqa: PLC0415  late on purpose
+            CompletionCreateParamsNonStreaming,
+            CompletionCreateParamsStreaming,
+        )
+        from pydantic import (  # noqa: PLC0415  late on purpose
+            ConfigDict,
+            TypeAdapter,
+            ValidationError,
+        )
+    except ImportError as error:
+        return _without(error, strict)
+    # A list around the type, because pydantic takes no config for a bare TypedDict.
+    config = ConfigDict(extra="forbid")
+    whole = TypeAdapter(list[CompletionCreateParamsNonStreaming], config=config)
+    streamed = TypeAdapter(list[CompletionCreateParamsStreaming], config=config)
+
+    def check(body: Mapping[str, Any]) -> str:
+        try:
+            _exhaust((streamed if body.get("stream") else whole).validate_python([body]))
+        except ValidationError as error:
+            return _first_lines(error)
+        return basic_check(body) or _unanswered_calls(body)
+
+    return check
+
+
+def ollama_check(*, strict: bool) -> Check:
+    """A check that gives the reason a body is no `/api/chat` request, or an empty text."""
+    try:
+        from ollama import Message, Options  # noqa: PLC0415  late on purpose
+        from ollama._types import ChatRequest  # noqa: PLC0415  late on purpose
+        from pydantic import ValidationError  # noqa: PLC0415  late on purpose
+    except ImportError as error:
+        return _without(error, strict)
+
+    def check(body: Mapping[str, Any]) -> str:
+        try:
+            ChatRequest.model_validate(body)
+            Options.model_validate(body.get("options") or {})
+            messages = body.get("messages") or []
+            for message in messages:
+                Message.model_validate(message)
+        except ValidationError as error:
+            return _first_lines(error)
+        parts = [
+            ("the request", body, ChatRequest.model_fields),
+            ("options", body.get("options") or {}, Options.model_fields),
+            *((f"message {at}", each, Message.model_fields) for at, each in enumerate(messages)),
+        ]
+        for where, part, known in parts:
+            if unknown := sorted(part.keys() - known.keys()):
+                return f"{where} has unknown fields {unknown}"
+        return basic_check(body)
+
+    return check
+
+
+def basic_check(body: Mapping[str, Any]) -> str:
+    """What must hold in either dialect, without any package."""
+    if not isinstance(body.get("model"), str) or not body["model"]:
+        return "model is missing"
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        return "messages must be a list that is not empty"
+    for at, message in enumerate(messages):
+        role = message.get("role") if isinstance(message, dict) else None
+        if role not in ("system", "developer", "user", "assistant", "tool"):
+            return f"message {at} has no role a model knows"
+    return ""
+
+
+def _without(error: ImportError, strict: bool) -> Check:
+    if strict:
+        raise Unavailable(
+            f"strict validation needs a package that is not installed: {error}",
+            hint="install the extra `dev`, or leave out strict",
+        ) from error
+    return basic_check
+
+
+def _unanswered_calls(body: Mapping[str, Any]) -> str:
+    """The provider's own rule that its types cannot say: calls and their answers pair up."""
+    open_ids: list[str] = []
+    for at, message in enumerate(body["messages"]):
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in open_ids:
+                return f"message {at} answers {message['tool_call_id']!r}, which nobody called"
+            open_ids.remove(message["tool_call_id"])
+            continue
+        if open_ids:
+            return f"message {at} comes before the answers to {open_ids}"
+        open_ids = [call["id"] for call in message.get("tool_calls") or ()]
+    return f"the calls {open_ids} have no answers" if open_ids else ""
+
+
+def _exhaust(value: Any) -> None:
+    """Walk a validated value: pydantic checks what is declared `Iterable` only when iterated."""
+    if isinstance(value, Mapping):
+        for item in value.values():
+            _exhaust(item)
+    elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        for item in value:
+            _exhaust(item)
+
+
+def _first_lines(error: Exception) -> str:
+    return " ".join(str(error).splitlines()[:4])

@@ -1,0 +1,461 @@
+"""One suite for every model adapter: the same scripts over real HTTP, the same replies expected."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.adapters.models import resolve
+from holdfast.domain.ports import (
+    Message,
+    Model,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+    ToolSpec,
+    Usage,
+)
+from holdfast.errors import ModelError, Refused, Unavailable
+from holdfast.testing import ScriptedServer
+
+ADAPTERS = ["ollama", "openai", "scripted"]
+OVER_HTTP = ["ollama", "openai"]
+UNICODE = 'Grüße, 世界 — 🦊 e\u0301 \u2028 \x85 \\ " end'
+READ = ToolSpec(
+    name="read_file",
+    description="Read a file.",
+    parameters={
+        "type": "object",
+        "properties": {"path": {"type": "string", "description": "which"}},
+        "required": ["path"],
+        "additionalProperties": False,
+    },
+    effect="pure",
+)
+
+
+def same(text: str) -> str:
+    return text
+
+
+def says(*replies: Mapping[str, Any], **script: Any) -> dict[str, Any]:
+    return {"rules": [{"replies": list(replies)}], **script}
+
+
+def request(*messages: Message, tools: tuple[ToolSpec, ...] = (READ,), **rest: Any) -> ModelRequest:
+    opening = (
+        Message(role="system", content="You are a test."),
+        Message(role="user", content="Make the failing test pass"),
+    )
+    return ModelRequest(model="scripted", messages=(*opening, *messages), tools=tools, **rest)
+
+
+class World:
+    """A script behind one adapter. For `scripted` there is no server, but the same file."""
+
+    def __init__(self, adapter: str, tmp_path: Path) -> None:
+        self.adapter = adapter
+        self._tmp_path = tmp_path
+        self.server: ScriptedServer | None = None
+
+    def ask(
+        self,
+        script: Mapping[str, Any],
+        *requests: ModelRequest,
+        redact: Callable[[str], str] = same,
+        timeout_s: float = 30.0,
+        prices_file: Path | None = None,
+        probe: bool = False,
+    ) -> list[ModelReply]:
+        async def talk(model: Model) -> list[ModelReply]:
+            try:
+                if probe:
+                    await model.probe()
+                return [await model.complete(each) for each in requests or (request(),)]
+            finally:
+                await model.aclose()
+
+        options: dict[str, Any] = {
+            "redact": redact,
+            "timeout_s": timeout_s,
+            "prices_file": prices_file,
+        }
+        if self.adapter == "scripted":
+            path = self._tmp_path / "script.json"
+            path.write_text(json.dumps(script), encoding="utf-8")
+            return asyncio.run(talk(resolve(f"scripted:{path}", environ={}, **options)))
+        with ScriptedServer(script, strict=True) as server:
+            self.server = server
+            name = f"{self.adapter}:scripted"
+            return asyncio.run(talk(resolve(name, environ=server.environ(), **options)))
+
+    def fails(self, script: Mapping[str, Any], **options: Any) -> ModelError:
+        with pytest.raises(ModelError) as caught:
+            self.ask(script, **options)
+        return caught.value
+
+
+@pytest.fixture(params=ADAPTERS)
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    return World(request.param, tmp_path)
+
+
+@pytest.fixture(params=OVER_HTTP)
+def remote(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    return World(request.param, tmp_path)
+
+
+def test_a_text_reply_arrives_whole_with_its_usage(world: World) -> None:
+    script = says({"text": "All done.", "usage": {"in": 120, "out": 7}})
+    [reply] = world.ask(script)
+    assert (reply.text, reply.thinking, reply.calls) == ("All done.", "", ())
+    assert reply.finish_reason == "stop"
+    assert (reply.usage.tokens_in, reply.usage.tokens_out) == (120, 7)
+    assert reply.usage.reported
+    assert reply.model == "scripted"
+
+
+def test_native_tool_calls_arrive_in_order_with_distinct_ids(world: World) -> None:
+    calls = [
+        {"name": "read_file", "arguments": {"path": "a.py", "deep": {"z": 1, "ä": [None, True]}}},
+        {"name": "read_file", "arguments": {}},
+    ]
+    [reply] = world.ask(says({"text": "Looking.", "calls": calls}))
+    assert [call.name for call in reply.calls] == ["read_file", "read_file"]
+    assert [json.loads(call.arguments) for call in reply.calls] == [
+        call["arguments"] for call in calls
+    ]
+    assert reply.calls[0].arguments == '{"deep":{"z":1,"ä":[null,true]},"path":"a.py"}'
+    assert len({call.id for call in reply.calls}) == 2
+    assert all(call.id for call in reply.calls)
+    assert reply.finish_reason == "tool_calls"
+
+
+def test_a_malformed_call_arrives_as_the_model_wrote_it(world: World) -> None:
+    [reply] = world.ask(says({"calls": [{"name": "read_file", "arguments": '{"path": '}]}))
+    assert reply.calls[0].arguments == '{"path": '
+
+
+def test_thinking_is_kept_apart_from_text(world: World) -> None:
+    [reply] = world.ask(says({"thinking": "Hmm, let me see.", "text": "Yes."}))
+    assert (reply.thinking, reply.text) == ("Hmm, let me see.", "Yes.")
+
+
+@pytest.mark.parametrize("chunk_bytes", range(1, 8))
+def test_a_chunk_border_inside_a_character_changes_nothing(remote: World, chunk_bytes: int) -> None:
+    call = {"name": "read_file", "arguments": {"path": UNICODE}}
+    turn = {"text": UNICODE, "thinking": UNICODE, "calls": [call]}
+    [reply] = remote.ask(says(turn, chunk_bytes=chunk_bytes))
+    assert reply.text == UNICODE
+    assert reply.thinking == UNICODE
+    assert json.loads(reply.calls[0].arguments) == {"path": UNICODE}
+
+
+def test_a_conversation_with_tools_goes_on_turn_by_turn(world: World) -> None:
+    script = says(
+        {"text": "Let me look.", "calls": [{"name": "read_file", "arguments": {"path": "a"}}]},
+        {"text": ""},
+        {"text": "Done."},
+    )
+    call = ToolCall(id="call_x", name="read_file", arguments='{"path":"a"}')
+    second = (
+        Message(role="assistant", content="Let me look.", calls=(call,)),
+        Message(role="tool", content="bytes", call_id="call_x", tool="read_file"),
+    )
+    third = (*second, Message(role="assistant", content=""), Message(role="user", content="Go on"))
+    replies = world.ask(script, request(), request(*second), request(*third))
+    assert [reply.text for reply in replies] == ["Let me look.", "", "Done."]
+    if world.server is not None:
+        assert [call.status for call in world.server.calls] == [200, 200, 200]
+        assert [call.turn for call in world.server.calls] == [0, 1, 2]
+
+
+def test_every_option_of_a_request_is_one_the_official_client_knows(world: World) -> None:
+    asked = request(temperature=0.5, seed=7, output_tokens_max=99)
+    [reply] = world.ask(says({"text": "ok"}), asked)
+    assert reply.text == "ok"
+
+
+def test_a_provider_that_sends_no_usage_is_estimated_and_says_so(world: World) -> None:
+    text = "one two three four five six seven eight nine ten"
+    [reply] = world.ask(says({"text": text, "usage": {"reported": False}}))
+    assert not reply.usage.reported
+    assert reply.usage.tokens_out == 11
+    assert reply.usage.tokens_in > 10
+
+
+def test_cached_tokens_and_money_are_counted_exactly(world: World, tmp_path: Path) -> None:
+    prices = tmp_path / "prices.toml"
+    row = '{ in = "1.25", out = "10", cached = "0.1255" }\n'
+    prices.write_text(f'"{world.adapter}:*" = {row}', encoding="utf-8")
+    script = says({"text": "ok", "usage": {"in": 1000, "out": 10, "cached": 1}})
+    [reply] = world.ask(script, prices_file=prices)
+    cached = 0 if world.adapter == "ollama" else 1  # Ollama does not say
+    assert reply.usage.tokens_cached == cached
+    # 999 × 1250 + 1 × 125.5 + 10 × 10000 = 1,348,875.5 → half up
+    assert reply.usage.cost_nusd == (1_350_000 if cached == 0 else 1_348_876)
+
+
+def test_free_models_cost_zero_and_unknown_ones_nothing_known(world: World) -> None:
+    [reply] = world.ask(says({"text": "ok"}))
+    assert reply.usage.cost_nusd == (None if world.adapter == "openai" else 0)
+
+
+def test_a_reply_cut_off_in_the_middle_is_transient(world: World) -> None:
+    error = world.fails(says({"text": "a long reply " * 50, "cut_after_bytes": 400}))
+    assert (error.failure_class, error.code) == ("transient", "connection_lost")
+
+
+def test_a_reply_cut_off_before_its_first_byte_is_transient(world: World) -> None:
+    error = world.fails(says({"text": "never", "cut_after_bytes": 0}))
+    assert (error.failure_class, error.code) == ("transient", "connection_lost")
+
+
+@pytest.mark.parametrize(
+    "body", ["<html>busy</html>", '{"half": ', "[1, 2]", "data: {nope\n\n", ""]
+)
+def test_a_malformed_body_is_transient(world: World, body: str) -> None:
+    error = world.fails(says({"malformed": body}))
+    assert error.failure_class == "transient"
+    assert error.code in ("malformed_reply", "connection_lost")
+
+
+@pytest.mark.parametrize(
+    ("status", "failure_class", "code"),
+    [
+        (400, "logic", "bad_request"),
+        (401, "policy", "not_allowed"),
+        (402, "policy", "quota_exhausted"),
+        (403, "policy", "not_allowed"),
+        (404, "logic", "unknown_model"),
+        (408, "transient", "timeout"),
+        (413, "logic", "bad_request"),
+        (422, "logic", "bad_request"),
+        (429, "transient", "rate_limited"),
+        (500, "unknown", "server_error"),
+        (502, "transient", "overloaded"),
+        (503, "transient", "overloaded"),
+        (504, "transient", "timeout"),
+        (529, "transient", "overloaded"),
+    ],
+)
+def test_a_status_means_the_same_at_every_endpoint(
+    world: World, status: int, failure_class: str, code: str
+) -> None:
+    error = world.fails(says({"status": status}))
+    assert (error.failure_class, error.code) == (failure_class, code)
+    assert error.retryable is (failure_class == "transient")
+
+
+def test_one_call_is_one_request_even_when_it_fails(remote: World) -> None:
+    remote.fails(says({"status": 503}))
+    assert remote.server is not None
+    assert len(remote.server.calls) == 1
+
+
+def test_retry_after_in_seconds_is_passed_on(world: World) -> None:
+    assert world.fails(says({"status": 429, "retry_after": 7})).retry_after_s == 7.0
+
+
+def test_retry_after_as_a_date_is_passed_on(remote: World) -> None:
+    far = "Fri, 31 Dec 9999 23:59:59 GMT"
+    assert remote.fails(says({"status": 429, "retry_after": far})).retry_after_s == 86_400.0
+    past = "Thu, 01 Jan 1970 00:00:00 GMT"
+    assert remote.fails(says({"status": 429, "retry_after": past})).retry_after_s == 0.0
+
+
+def test_no_retry_after_is_no_wish(world: World) -> None:
+    assert world.fails(says({"status": 429})).retry_after_s is None
+
+
+def test_a_fault_with_times_gives_way_to_the_normal_reply(world: World) -> None:
+    async def three(model: Model) -> list[str]:
+        told = []
+        for _ in range(3):
+            try:
+                told.append((await model.complete(request())).text)
+            except ModelError as error:
+                told.append(error.code)
+        await model.aclose()
+        return told
+
+    script = says({"text": "fine", "status": 503, "times": 2})
+    if world.adapter == "scripted":
+        path = Path(world._tmp_path / "s.json")
+        path.write_text(json.dumps(script), encoding="utf-8")
+        model = resolve(f"scripted:{path}", environ={}, redact=same, timeout_s=9)
+        assert asyncio.run(three(model)) == ["overloaded", "overloaded", "fine"]
+        return
+    with ScriptedServer(script) as server:
+        model = resolve(
+            f"{world.adapter}:scripted", environ=server.environ(), redact=same, timeout_s=9
+        )
+        assert asyncio.run(three(model)) == ["overloaded", "overloaded", "fine"]
+
+
+def test_a_slow_reply_ends_at_the_limit(world: World) -> None:
+    error = world.fails(says({"text": "late", "delay_s": 30}), timeout_s=0.3)
+    assert (error.failure_class, error.code) == ("transient", "timeout")
+
+
+def test_a_slow_reply_within_the_limit_arrives(world: World) -> None:
+    [reply] = world.ask(says({"text": "late", "delay_s": 0.05}), timeout_s=30)
+    assert reply.text == "late"
+
+
+def test_the_end_of_the_script_is_a_failure_that_names_the_rule(world: World) -> None:
+    script = {"rules": [{"when": "failing", "replies": []}]}
+    error = world.fails(script)
+    assert error.failure_class == "unknown"
+    assert "script_exhausted: rule 0 (when 'failing')" in error.message
+
+
+def test_secrets_are_redacted_before_anyone_sees_the_reply(world: World) -> None:
+    def redact(text: str) -> str:
+        return text.replace("sk-secret", "[redacted]")
+
+    escaped = '{"path":"s\\u006b-secret"}'
+    calls = [
+        {"name": "read_file", "arguments": {"path": "sk-secret"}},
+        {"name": "read_file", "arguments": escaped},
+    ]
+    turn = {"text": "key sk-secret", "thinking": "sk-secret!", "calls": calls}
+    [reply] = world.ask(says(turn), redact=redact)
+    assert reply.text == "key [redacted]"
+    assert reply.thinking == "[redacted]!"
+    assert [json.loads(call.arguments) for call in reply.calls] == [{"path": "[redacted]"}] * 2
+
+
+def test_secrets_are_redacted_in_errors_too(world: World) -> None:
+    body = json.dumps({"error": {"message": "Incorrect API key provided: sk-secret"}})
+    error = world.fails(
+        says({"status": 401, "body": body}), redact=lambda text: text.replace("sk-secret", "[…]")
+    )
+    assert "sk-secret" not in str(error)
+    assert "Incorrect API key provided: […]" in error.message
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "failure_class"),
+    [
+        ("This model's maximum context length is 8192 tokens", "context_too_long", "logic"),
+        ("you exceeded your quota: insufficient_quota", "quota_exhausted", "policy"),
+        ("blocked by content_filter", "content_filter", "policy"),
+    ],
+)
+def test_what_the_server_says_outweighs_its_status(
+    world: World, message: str, code: str, failure_class: str
+) -> None:
+    body = json.dumps({"error": {"message": message, "type": None, "code": None}})
+    error = world.fails(says({"status": 429, "body": body}))
+    assert (error.code, error.failure_class) == (code, failure_class)
+
+
+def test_a_reply_the_provider_filtered_says_so(world: World) -> None:
+    if world.adapter == "ollama":
+        pytest.skip("Ollama has no content filter")
+    [reply] = world.ask(says({"text": "", "finish_reason": "content_filter"}))
+    assert reply.finish_reason == "content_filter"
+
+
+def test_a_reply_cut_at_the_output_limit_says_so(world: World) -> None:
+    [reply] = world.ask(says({"text": "half a sent", "finish_reason": "length"}))
+    assert reply.finish_reason == "length"
+
+
+def test_a_good_endpoint_passes_the_probe(world: World) -> None:
+    [reply] = world.ask(says({"text": "ok"}), probe=True)
+    assert reply.text == "ok"
+
+
+def resolved(adapter: str, environ: Mapping[str, str], name: str = "scripted") -> Model:
+    return resolve(f"{adapter}:{name}", environ=environ, redact=same, timeout_s=5)
+
+
+async def probed(model: Model) -> None:
+    try:
+        await model.probe()
+    finally:
+        await model.aclose()
+
+
+def test_an_unknown_model_is_refused_with_near_names(remote: World) -> None:
+    with ScriptedServer(says(models=["qwen3:8b", "llama3"])) as server:
+        model = resolved(remote.adapter, server.environ(), "qwen3:9b")
+        with pytest.raises(Refused, match="near names: qwen3:8b") as caught:
+            asyncio.run(probed(model))
+        assert caught.value.code == "unknown_model"
+        if remote.adapter == "ollama":
+            assert caught.value.hint == "`ollama pull qwen3:9b` fetches it"
+
+
+def test_an_unknown_model_fails_the_call_as_logic(remote: World) -> None:
+    with ScriptedServer(says(models=["llama3"])) as server:
+        model = resolved(remote.adapter, server.environ())
+
+        async def call() -> None:
+            try:
+                await model.complete(request())
+            finally:
+                await model.aclose()
+
+        with pytest.raises(ModelError) as caught:
+            asyncio.run(call())
+        assert (caught.value.failure_class, caught.value.code) == ("logic", "unknown_model")
+
+
+def test_a_refused_connection_is_transient_and_fails_the_probe(remote: World) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+        environ = {"OLLAMA_HOST": url, "OPENAI_BASE_URL": url}
+
+        async def call() -> None:
+            model = resolved(remote.adapter, environ)
+            with pytest.raises(ModelError) as caught:
+                await model.complete(request())
+            assert (caught.value.failure_class, caught.value.code) == ("transient", "unreachable")
+            with pytest.raises(Unavailable, match="does not answer") as down:
+                await model.probe()
+            assert down.value.hint
+            await model.aclose()
+
+        asyncio.run(call())
+
+
+def test_a_wrong_key_is_refused_by_the_probe() -> None:
+    with ScriptedServer(says({"text": "ok"}, api_key="right")) as server:
+        environ = {**server.environ(), "OPENAI_API_KEY": "wrong"}
+        with pytest.raises(Refused, match="answered 401") as caught:
+            asyncio.run(probed(resolved("openai", environ)))
+        assert caught.value.code == "not_allowed"
+        asyncio.run(probed(resolved("openai", server.environ())))
+
+
+def test_the_window_is_the_models_own_under_the_cap() -> None:
+    async def window(server: ScriptedServer, cap: int) -> int | None:
+        model = resolve(
+            "ollama:scripted",
+            environ=server.environ(),
+            redact=same,
+            timeout_s=5,
+            context_tokens_max=cap,
+        )
+        assert model.context_tokens is None
+        await probed(model)
+        return model.context_tokens
+
+    with ScriptedServer(says({"text": "ok"}, context_tokens=8192)) as server:
+        assert asyncio.run(window(server, 32_768)) == 8192
+        assert asyncio.run(window(server, 4096)) == 4096
+
+
+def test_usage_of_equal_requests_is_equal_in_every_adapter(tmp_path: Path) -> None:
+    script = says({"text": "ok", "usage": {"in": 3, "out": 4}})
+    replies = [World(adapter, tmp_path).ask(script)[0] for adapter in ADAPTERS]
+    assert {(each.usage.tokens_in, each.usage.tokens_out) for each in replies} == {(3, 4)}
+    assert replies[0].usage + Usage() == replies[0].usage
