@@ -155,7 +155,7 @@ class Redactor:
         """
         flag = ""
         for item in values:
-            inherited, of = (suspect(flag), flag) if flag and self._guess else (suspicion, name)
+            inherited, of = self._below(flag, suspicion, name) if flag else (suspicion, name)
             yield self._walk(item, inherited, of, depth + 1)
             flag = item if isinstance(item, str) and item.startswith("-") else ""
 
@@ -163,7 +163,11 @@ class Redactor:
         """What a dict's key says, unless the dict's own name already said that all in it is."""
         if not self._guess or not isinstance(key, str):
             return above, name
-        return (above, name) if above == "strong" else (suspect(key), key)
+        if above == "strong":
+            return above, name
+        # Judged as it will be shown, so that a second pass says the same: a mark tells nothing.
+        shown = _MARK.sub(" ", self.text(key))
+        return suspect(shown), shown
 
     def _key(self, key: Any) -> Any:
         return self.text(key) if isinstance(key, str) else key
