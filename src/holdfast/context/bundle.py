@@ -46,7 +46,10 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True)
 class Bundle:
-    """See the module. `templates` are prompts that later turns need, by name."""
+    """See the module. `templates` are prompts that later turns need, by name.
+
+    `undo` is for a compensating task: the trees to walk back, from the newest to the oldest.
+    """
 
     task: TaskSpec
     goal: str
@@ -58,6 +61,7 @@ class Bundle:
     templates: Mapping[str, str] = field(default_factory=dict)
     items: tuple[Item, ...] = ()
     budget_tokens: int = 0
+    undo: tuple[str, ...] = ()
     format: int = FORMAT
 
 

@@ -117,8 +117,9 @@ class Outcome:
     """The typed end of an attempt, the only thing `decide` looks at.
 
     `reason` is one word the guard or the failure names; `detail` is for a person. `commit` and
-    `tree` hold the work, also when it failed. `fresh` asks for a new take although the class alone
-    would join the old one (a recorded request that the code no longer reproduces).
+    `tree` hold the work, also when it failed; `parent` is the tip that `commit` builds on. `fresh`
+    asks for a new take although the class alone would join the old one (a recorded request that
+    the code no longer reproduces).
     """
 
     kind: OutcomeKind
@@ -131,6 +132,7 @@ class Outcome:
     remaining: tuple[str, ...] = ()
     tree: str = ""
     commit: str = ""
+    parent: str = ""
     retry_after_s: float | None = None
     fresh: bool = False
 

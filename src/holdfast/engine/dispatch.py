@@ -100,13 +100,15 @@ def _claim(
     take = tx.one("take.get", task=task["id"], take=number)
     assert take is not None
     rows = tx.all("step.of_take", task=task["id"], take=number)
+    undoing = need(tx, "plan", id=task["plan_id"])["source"] == "undo"
+    base = goal["branch_commit"] if undoing else goal["tip_commit"]
     return Claim(
         fence=Fence(task=task["id"], attempt=attempt, take=number, goal=goal["id"]),
         spec=spec_of(task),
         goal_text=goal["text"],
         repository=goal["repository"],
         branch=goal["branch"],
-        base_commit=take["base_commit"] or goal["tip_commit"],
+        base_commit=take["base_commit"] if take["bundle_sha256"] else base,
         base_tree=take["base_tree"],
         bundle_sha256=take["bundle_sha256"],
         seed=goal["seed"],

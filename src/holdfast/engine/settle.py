@@ -14,7 +14,7 @@ from holdfast.domain.decide import Decision, History, decide
 from holdfast.domain.model import Fence, Outcome
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.rows import encode, need, spec_of
-from holdfast.errors import Stale
+from holdfast.errors import Refused, Stale
 from holdfast.store import Tx, transition
 
 
@@ -33,6 +33,7 @@ def settle(tx: Tx, fence: Fence, outcome: Outcome) -> Decision:
             f"attempt {fence.session} has ended ({attempt['outcome']})",
             hint="another attempt owns the task now",
         )
+    _builds_on_tip(tx, task, outcome)
     return _end(tx, task, attempt, "settle", outcome, report)
 
 
@@ -120,6 +121,20 @@ def _record_failure(tx: Tx, task: sqlite3.Row, attempt: sqlite3.Row, outcome: Ou
         task=task["id"],
         attempt=attempt["number"],
     )
+
+
+def _builds_on_tip(tx: Tx, task: sqlite3.Row, outcome: Outcome) -> None:
+    """Work is accepted on the tip it was merged with, or not yet: another task was first."""
+    if outcome.kind not in ("passed", "unverified") or not outcome.commit:
+        return
+    undoing = need(tx, "plan", id=task["plan_id"])["source"] == "undo"
+    tip = need(tx, "goal", id=task["goal_id"])["branch_commit" if undoing else "tip_commit"]
+    if outcome.parent != tip and outcome.commit != tip:
+        raise Refused(
+            f"the goal's branch moved to {tip[:12]} meanwhile",
+            hint="merge with it and settle again",
+            code="tip_moved",
+        )
 
 
 def _move_task(tx: Tx, task: sqlite3.Row, outcome: Outcome, decision: Decision) -> None:

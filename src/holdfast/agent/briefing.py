@@ -1,0 +1,161 @@
+"""Brief: a task, what it builds on and a budget become the bundle of a take, rendered once.
+
+Owns which candidates a task has; `context.bundle` decides what fits. Deterministic: the same task,
+outputs, files and settings give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from holdfast.agent import prompts
+from holdfast.agent.conversation import encode
+from holdfast.context.bundle import Bundle, Candidate, fit
+from holdfast.domain.model import Claim, Outcome
+from holdfast.domain.ports import ToolSpec
+from holdfast.errors import Refused
+
+TEMPLATES = ("corrective", "cut", "empty")
+FILES_LISTED_MAX = 400
+
+
+@dataclass(frozen=True, kw_only=True)
+class Related:
+    """Another task of the plan: how it relates, and what came of it."""
+
+    key: str
+    kind: str
+    title: str
+    state: str
+    answer: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What a task can be shown beside its own text.
+
+    `files` are the names in the base tree; `read` gives one's text, or None when there is none or
+    it is binary. `reflection` says how the take before failed. `undo` are the trees to walk back.
+    """
+
+    files: Sequence[str] = ()
+    read: Callable[[str], str | None] = lambda path: None
+    related: Sequence[Related] = ()
+    reflection: str = ""
+    undo: tuple[str, ...] = ()
+
+
+def brief(
+    claim: Claim,
+    around: Surroundings,
+    *,
+    model: str,
+    tools: Sequence[ToolSpec],
+    budget_tokens: int,
+) -> Bundle:
+    """The bundle of a new take. Raises `Refused` when a file the task names is not in its base."""
+    task = claim.spec
+    missing = [path for path in task.files if path not in set(around.files)]
+    if missing:
+        raise Refused(
+            f"task {task.key!r} names {missing[0]!r}, which is not in the repository",
+            code="missing_file",
+        )
+    text, items = fit(_head(claim), _candidates(claim, around), budget_tokens=budget_tokens)
+    offered = tuple(tools) if task.kind == "agent" else ()
+    return Bundle(
+        task=task,
+        goal=claim.goal_text,
+        model=model,
+        seed=claim.seed,
+        system=_system(task.policy.calls, offered),
+        user=text,
+        tools=offered,
+        templates={name: prompts.load(name) for name in TEMPLATES},
+        items=items,
+        budget_tokens=budget_tokens,
+        undo=around.undo,
+    )
+
+
+def _system(calls: str, tools: Sequence[ToolSpec]) -> str:
+    system = prompts.load("system")
+    if calls != "json" or not tools:
+        return system
+    listing = "\n".join(
+        encode(
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+        ).decode()
+        for tool in tools
+    )
+    return f"{system}\n\n{prompts.fill(prompts.load('calls_json'), tools=listing)}"
+
+
+def _head(claim: Claim) -> str:
+    task = claim.spec
+    parts = [f"# Task: {task.label}", task.prompt.strip() or claim.goal_text.strip()]
+    if claim.goal_text.strip() not in task.prompt:
+        parts.append(f"It is part of this goal: {claim.goal_text.strip()}")
+    if task.checks:
+        lines = "\n".join(f"- `{command}`" for command in task.checks)
+        parts.append(f"The task is done when each of these commands succeeds:\n{lines}")
+    return "\n\n".join(parts)
+
+
+def _candidates(claim: Claim, around: Surroundings) -> list[Candidate]:
+    found = [
+        Candidate(
+            source=path,
+            kind="file",
+            reason="named by the task",
+            text=around.read(path) or "(empty or not text)",
+        )
+        for path in claim.spec.files
+    ]
+    if around.reflection:
+        found.append(
+            Candidate(
+                source="Last try",
+                kind="reflection",
+                reason="how it failed; do it differently",
+                text=around.reflection,
+            )
+        )
+    for other in around.related:
+        if other.kind in ("requires", "refers") and other.answer:
+            found.append(
+                Candidate(
+                    source=f"Task {other.key}",
+                    kind="requires" if other.kind == "requires" else "refers",
+                    reason=f"{other.kind}: {other.title}",
+                    text=other.answer,
+                )
+            )
+    if len(around.related) > 1:
+        lines = "\n".join(f"- {other.key}: {other.title}" for other in around.related)
+        found.append(Candidate(source="The plan", kind="plan", reason="other tasks", text=lines))
+    if around.files:
+        found.append(_tree(around.files))
+    return found
+
+
+def _tree(files: Sequence[str]) -> Candidate:
+    """The repository's files, shallow ones first, so that a cut listing still shows the shape."""
+    ranked = sorted(files, key=lambda path: (path.count("/"), path))
+    more = len(files) - FILES_LISTED_MAX
+    lines = [*ranked[:FILES_LISTED_MAX], *([f"… and {more} more"] if more > 0 else [])]
+    return Candidate(
+        source="Files", kind="tree", reason="names in the repository", text="\n".join(lines)
+    )
+
+
+def reflection(before: Outcome) -> str:
+    """What the next take is told about the one that failed: its answer and what was not proven."""
+    parts = [f"What was said: {before.answer}" if before.answer else "", before.detail]
+    parts += [
+        f"$ {result.command}\n{result.output}"
+        for result in before.checks
+        if result.verdict != "pass"
+    ]
+    return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,189 @@
+"""Reading use cases: what a worker, a verb or a person needs to know, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from holdfast.domain.model import Outcome
+from holdfast.domain.ports import Usage
+from holdfast.engine.rows import need, outcome_of, spec_of, spent_by
+from holdfast.store import Tx
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What can still happen to a goal by itself.
+
+    `ready_ms` is when its next ready task may start, None when there is none. `running` counts open
+    attempts of any process. `waiting` are tasks that need a person.
+    """
+
+    ready_ms: int | None
+    running: int
+    waiting: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbour:
+    """Another task of the same plan, seen from one task: `kind` is the link, or `plan`."""
+
+    id: int
+    key: str
+    kind: str
+    title: str
+    state: str
+    answer: str
+
+
+def outlook(tx: Tx, goal: int) -> Outlook:
+    """What is left to do for a goal; nothing ready and nothing running means it rests."""
+    live = {row["id"] for row in tx.all("plan.of_goal", goal=goal) if row["state"] == "running"}
+    tasks = [task for task in tx.all("task.of_goal", goal=goal) if task["plan_id"] in live]
+    ready = [task["not_before_ms"] for task in tasks if task["state"] == "ready"]
+    return Outlook(
+        ready_ms=min(ready, default=None),
+        running=sum(task["state"] == "running" for task in tasks),
+        waiting=tuple(task["id"] for task in tasks if task["state"] == "waiting"),
+    )
+
+
+def neighbours(tx: Tx, task_id: int) -> list[Neighbour]:
+    """The other tasks of a task's plan in plan order, with how they are linked to it."""
+    task = need(tx, "task", id=task_id)
+    linked = {row["id"]: row["kind"] for row in tx.all("link.of_task", id=task_id)}
+    found = []
+    for row in tx.all("task.of_plan", plan=task["plan_id"]):
+        if row["id"] == task_id:
+            continue
+        found.append(
+            Neighbour(
+                id=row["id"],
+                key=row["key"],
+                kind=linked.get(row["id"], "plan"),
+                title=spec_of(row).label,
+                state=row["state"],
+                answer=_answer(tx, row["id"], row["attempts"]),
+            )
+        )
+    return found
+
+
+def last_report(tx: Tx, task_id: int, *, before: int) -> Outcome | None:
+    """How the newest attempt older than number `before` ended; None when there was none."""
+    ended = [row for row in tx.all("attempt.of_task", task=task_id) if row["number"] < before]
+    return outcome_of(ended[-1]) if ended else None
+
+
+def previous_end(tx: Tx, task_id: int, *, before: int) -> tuple[int, str]:
+    """Number and reason of the attempt before; (0, "") when there was none."""
+    ended = [row for row in tx.all("attempt.of_task", task=task_id) if row["number"] < before]
+    return (ended[-1]["number"], ended[-1]["reason"]) if ended else (0, "")
+
+
+def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
+    """The object that `run` and `resume` end with, from state alone."""
+    goal = need(tx, "goal", id=goal_id)
+    tasks = tx.all("task.of_goal", goal=goal_id)
+    plan_tasks = [task for task in tasks if spec_of(task).kind != "compensate"]
+    ends = [_last_end(tx, task["id"]) for task in plan_tasks]
+    spent = spent_by(tx, goal_id)
+    return {
+        "type": "result",
+        "goal": goal_id,
+        "state": goal["state"],
+        "outcome": _outcome(goal["state"], goal["reason"], plan_tasks, ends),
+        "reason": goal["reason"],
+        "branch": goal["branch"],
+        "checks": [
+            {"task": task["key"], **msgspec.to_builtins(check)}
+            for task, end in zip(plan_tasks, ends, strict=True)
+            for check in (end.checks if end else ())
+        ],
+        "usage": usage(spent),
+        "attempts": sum(len(tx.all("attempt.of_task", task=task["id"])) for task in tasks),
+        "tasks": [
+            _task(task, end) for task, end in zip(plan_tasks, ends, strict=True)
+        ],
+        "undone": goal["undone_ms"] is not None,
+    }
+
+
+def usage(spent: Usage) -> dict[str, Any]:
+    """Tokens and money as JSON; `cost_usd` null means that a price is unknown."""
+    return {
+        "tokens": spent.tokens,
+        "tokens_in": spent.tokens_in,
+        "tokens_out": spent.tokens_out,
+        "cost_usd": None if spent.cost_nusd is None else spent.cost_nusd / 1e9,
+    }
+
+
+def events(
+    tx: Tx, *, goal: int = 0, after: int = 0, limit: int = 500
+) -> Sequence[dict[str, Any]]:
+    """A page of the log as JSON objects; `seq` of the last one is the next cursor."""
+    rows = (
+        tx.all("log.page.goal", goal=goal, after=after, limit=limit)
+        if goal
+        else tx.all("log.page", after=after, limit=limit)
+    )
+    found = []
+    for row in rows:
+        body = msgspec.json.decode(row["body"])
+        event = {
+            "seq": row["seq"],
+            "at_ms": row["at_ms"],
+            "type": row["kind"],
+            "goal": row["goal_id"],
+            "task": row["task_id"],
+            "attempt": row["attempt"],
+        }
+        if row["kind"] == "transition":
+            event |= {key: row[key] for key in ("machine", "entity", "source", "event", "target")}
+        found.append({**event, **body})
+    return found
+
+
+def _task(task: Any, end: Outcome | None) -> dict[str, Any]:
+    return {
+        "id": task["id"],
+        "key": task["key"],
+        "state": task["state"],
+        "reason": task["reason"],
+        "outcome": end.kind if end else None,
+        "failure": end.failure if end else None,
+        "detail": end.detail if end else "",
+        "done": list(end.done) if end else [],
+        "remaining": list(end.remaining) if end else [],
+        "attempt": f"{task['id']}.{task['attempts']}",
+    }
+
+
+def _outcome(state: str, reason: str, tasks: Sequence[Any], ends: Sequence[Outcome | None]) -> str:
+    """One word for the goal, from its state and how its tasks ended."""
+    if state == "complete":
+        unverified = any(end is not None and end.kind == "unverified" for end in ends)
+        return "unverified" if unverified else "passed"
+    if state == "dropped":
+        return "cancelled"
+    if state == "failed":
+        return "partial" if reason == "exhausted" else "failed"
+    if any(task["state"] == "waiting" for task in tasks):
+        return "waiting"
+    return "interrupted"
+
+
+def _last_end(tx: Tx, task_id: int) -> Outcome | None:
+    rows = [row for row in tx.all("attempt.of_task", task=task_id) if row["state"] == "ended"]
+    return outcome_of(rows[-1]) if rows else None
+
+
+def _answer(tx: Tx, task_id: int, attempt: int) -> str:
+    if not attempt:
+        return ""
+    row = need(tx, "attempt", task=task_id, attempt=attempt)
+    return outcome_of(row).answer if row["state"] == "ended" else ""

@@ -1,0 +1,298 @@
+"""One attempt from claim to settle: workspace, bundle, executor, commit, outcome.
+
+Renewal runs beside the executor, never inside it. An attempt that cannot renew stops itself before
+anyone else may start (self-fencing); one that lost its lease reports nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from holdfast.adapters.repository import Repository
+from holdfast.adapters.workspace import TaskWorkspace
+from holdfast.agent.briefing import Related, Surroundings, brief, reflection
+from holdfast.agent.conversation import encode
+from holdfast.agent.executors import execute
+from holdfast.agent.journal import LiveJournal
+from holdfast.agent.loop import Job
+from holdfast.context.bundle import Bundle
+from holdfast.domain.decide import Decision
+from holdfast.domain.model import Claim, Outcome
+from holdfast.domain.ports import Progress
+from holdfast.engine import brief as store_bundle
+from holdfast.engine import renew, settle
+from holdfast.engine.outlook import last_report, neighbours
+from holdfast.engine.undo import trees_to_undo
+from holdfast.errors import HoldfastError, Refused, Stale, Unavailable
+from holdfast.store import Tx
+from holdfast.worker.workshop import Workshop
+
+
+async def run_attempt(shop: Workshop, claim: Claim) -> Decision | None:
+    """Run a claimed attempt and settle it; None when another attempt owns the task by then."""
+    _say(shop, claim, "attempt", f"{claim.fence.session} started")
+    work = asyncio.create_task(_work(shop, claim))
+    lease = asyncio.create_task(_keep_lease(shop, claim, work))
+    try:
+        return await work
+    except Stale:
+        _say(shop, claim, "attempt", f"{claim.fence.session} lost its lease")
+        return None
+    finally:
+        work.cancel()
+        lease.cancel()
+        await asyncio.gather(work, lease, return_exceptions=True)
+
+
+async def _work(shop: Workshop, claim: Claim) -> Decision:
+    try:
+        repository = await asyncio.to_thread(shop.repository, claim)
+        workspace = await asyncio.to_thread(shop.workspace, claim, repository)
+        bundle, base_tree = await _bundle(shop, claim, repository, workspace)
+        outcome = await _execute(shop, claim, bundle, workspace, base_tree)
+    except asyncio.CancelledError:
+        return await asyncio.shield(_settle_cancelled(shop, claim))
+    except Stale:
+        raise
+    except Unavailable as error:
+        outcome = Outcome(kind="failed", failure="transient", reason=error.code, detail=str(error))
+        return await shop.engine.acall(settle, claim.fence, outcome)
+    except HoldfastError as error:
+        outcome = Outcome(kind="failed", failure="policy", reason=error.code, detail=str(error))
+        return await shop.engine.acall(settle, claim.fence, outcome)
+    return await _settle(shop, claim, repository, workspace, outcome, base_tree)
+
+
+async def _execute(
+    shop: Workshop, claim: Claim, bundle: Bundle, workspace: TaskWorkspace, base_tree: str
+) -> Outcome:
+    journal = LiveJournal(
+        shop.engine,
+        claim.fence,
+        claim.steps,
+        base_tree=base_tree,
+        workspace=workspace,
+        probe=shop.probe,
+    )
+    await asyncio.to_thread(workspace.restore, journal.last_tree())
+    job = Job(
+        bundle=bundle,
+        journal=journal,
+        workspace=workspace,
+        model=shop.model(bundle.model),
+        tools=shop.tools,
+        problems=shop.problems,
+        cost=lambda usage: shop.cost(bundle.model, usage),
+        sink=shop.sink,
+        fence=claim.fence,
+        clock=shop.clock,
+    )
+    return await execute(job)
+
+
+async def _bundle(
+    shop: Workshop, claim: Claim, repository: Repository, workspace: TaskWorkspace
+) -> tuple[Bundle, str]:
+    """The take's bundle and base tree: the recorded ones, or briefed now and recorded."""
+    if claim.bundle_sha256:
+        content = shop.engine.read(_blob, claim.bundle_sha256)
+        return msgspec.json.decode(content, type=Bundle), claim.base_tree
+    base_tree = await asyncio.to_thread(workspace.tree_of, claim.base_commit or None)
+    around = await asyncio.to_thread(_surroundings, shop, claim, repository, base_tree)
+    made = brief(
+        claim,
+        around,
+        model=claim.spec.model or claim.model,
+        tools=[tool.spec for tool in shop.tools.values()],
+        budget_tokens=shop.settings.bundle_tokens,
+    )
+    await shop.engine.acall(
+        store_bundle,
+        claim.fence,
+        encode(made),
+        base_commit=claim.base_commit,
+        base_tree=base_tree,
+    )
+    return made, base_tree
+
+
+def _surroundings(
+    shop: Workshop, claim: Claim, repository: Repository, base_tree: str
+) -> Surroundings:
+    before = None
+    if claim.fence.take > 1:
+        before = shop.engine.read(last_report, claim.fence.task, before=claim.fence.attempt)
+    undo: Sequence[str] = ()
+    if claim.spec.kind == "compensate":
+        undo = shop.engine.read(trees_to_undo, claim.spec.compensates)
+
+    def read(path: str) -> str | None:
+        content = repository.blob(base_tree, path)
+        if content is None or b"\0" in content[:8192]:
+            return None
+        return content.decode(errors="replace")
+
+    return Surroundings(
+        files=repository.files(base_tree),
+        read=read,
+        related=[
+            Related(
+                key=other.key,
+                kind=other.kind,
+                title=other.title,
+                state=other.state,
+                answer=other.answer,
+            )
+            for other in shop.engine.read(neighbours, claim.fence.task)
+        ],
+        reflection=reflection(before) if before is not None else "",
+        undo=tuple(undo),
+    )
+
+
+async def _settle(
+    shop: Workshop,
+    claim: Claim,
+    repository: Repository,
+    workspace: TaskWorkspace,
+    outcome: Outcome,
+    base_tree: str,
+) -> Decision:
+    """Commit what was done, settle, and show it on the goal's branch; merge when another was first."""
+    while True:
+        kept = await asyncio.to_thread(
+            _commit, shop, claim, repository, workspace, outcome, base_tree
+        )
+        try:
+            decision = await shop.engine.acall(settle, claim.fence, kept)
+        except Refused as refused:
+            if refused.code != "tip_moved":
+                raise
+            continue
+        break
+    _say(shop, claim, "attempt", f"{claim.fence.session} {kept.kind}: {_headline(kept)}")
+    if kept.commit and decision.event in ("succeed", "fail"):
+        await asyncio.to_thread(show_branch, shop, claim, repository, workspace, kept.commit)
+    return decision
+
+
+def _commit(
+    shop: Workshop,
+    claim: Claim,
+    repository: Repository,
+    workspace: TaskWorkspace,
+    outcome: Outcome,
+    base_tree: str,
+) -> Outcome:
+    """The outcome with its commit, when the attempt changed anything; objects reach the user first."""
+    if not outcome.tree or outcome.tree == base_tree:
+        return outcome
+    tip = shop.engine.read(_tip, claim.fence.goal, claim.spec.kind == "compensate")
+    tree = outcome.tree
+    if tip != claim.base_commit and outcome.kind in ("passed", "unverified"):
+        merged = workspace.merge(base_tree, repository.tree_of(tip), tree)
+        if merged.tree is None:
+            names = ", ".join(merged.conflicts)
+            return replace(
+                outcome,
+                kind="failed",
+                failure="logic",
+                reason="merge_conflict",
+                detail=f"the goal's branch changed the same lines: {names}",
+                fresh=True,
+            )
+        tree = merged.tree
+    parent = tip if outcome.kind in ("passed", "unverified") else claim.base_commit
+    commit = workspace.commit(
+        tree,
+        parents=[parent] if parent else [],
+        message=_message(claim, outcome),
+        when_ms=shop.clock.now_ms(),
+    )
+    repository.fetch(workspace.git_dir, commit)
+    repository.keep(f"refs/holdfast/goal-{claim.fence.goal}", commit)
+    return replace(outcome, commit=commit, parent=parent)
+
+
+def show_branch(
+    shop: Workshop,
+    claim: Claim,
+    repository: Repository,
+    workspace: TaskWorkspace,
+    commit: str,
+) -> None:
+    """Move the goal's branch to its newest work; a branch the user holds is left as it is."""
+    try:
+        repository.fetch_branch(workspace.git_dir, commit, claim.branch)
+    except Refused as refused:
+        where = f"refs/holdfast/goal-{claim.fence.goal}"
+        _say(shop, claim, "branch", f"{refused}; the work is at {where}")
+
+
+async def _settle_cancelled(shop: Workshop, claim: Claim) -> Decision:
+    outcome = Outcome(kind="cancelled", failure="cancelled", reason="interrupted")
+    return await shop.engine.acall(settle, claim.fence, outcome)
+
+
+async def _keep_lease(shop: Workshop, claim: Claim, work: asyncio.Task[Decision]) -> None:
+    """Renew by a third of the lease; stop the work when asked to, or before the lease can end."""
+    lease_s = claim.lease_s
+    deadline = shop.clock.monotonic_s() + lease_s
+    while not work.done():
+        await shop.clock.sleep(lease_s / 3)
+        try:
+            answer = await shop.engine.acall(renew, claim.fence, lease_s=lease_s)
+        except Stale:
+            work.cancel()
+            return
+        except HoldfastError as error:
+            if shop.clock.monotonic_s() + lease_s / 3 > deadline:
+                _say(shop, claim, "lease", f"cannot renew: {error}")
+                work.cancel()
+                return
+            continue
+        deadline = shop.clock.monotonic_s() + lease_s
+        if answer == "cancel":
+            work.cancel()
+            return
+
+
+def _message(claim: Claim, outcome: Outcome) -> str:
+    """A commit message whose trailers lead back to the journal."""
+    spec = claim.spec
+    body = [spec.label]
+    if outcome.kind not in ("passed", "unverified"):
+        body.append(f"Kept work of an attempt that ended {outcome.kind}: {outcome.reason}")
+    elif outcome.answer:
+        body.append(outcome.answer.strip())
+    trailers = [
+        f"Holdfast-Goal: {claim.fence.goal}",
+        f"Holdfast-Task: {spec.key}",
+        f"Holdfast-Attempt: {claim.fence.session}",
+    ]
+    return "\n\n".join([*body, "\n".join(trailers)]) + "\n"
+
+
+def _headline(outcome: Outcome) -> str:
+    text = outcome.detail or outcome.answer or outcome.reason
+    return text.splitlines()[0][:200] if text else "done"
+
+
+def _say(shop: Workshop, claim: Claim, kind: str, text: str) -> None:
+    shop.sink.show(
+        Progress(kind=kind, goal=claim.fence.goal, task=claim.spec.label, text=text)
+    )
+
+
+def _blob(tx: Tx, digest: str) -> bytes:
+    return tx.get(digest)
+
+
+def _tip(tx: Tx, goal: int, undoing: bool) -> str:
+    row = tx.one("goal.get", id=goal)
+    assert row is not None
+    return str(row["branch_commit" if undoing else "tip_commit"])
