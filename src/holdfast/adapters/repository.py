@@ -1,0 +1,254 @@
+"""A user's repository: read, and given refs and objects; its files, index and HEAD never change.
+
+Owns opening it, the private copy of a folder that is none, what is dirty, the ref that keeps a base
+from garbage collection and the transfer of a finished branch. The transfer is plumbing (objects
+out of the private directory into the user's, then one ref), not `git fetch`: that reads URL
+rewrites, hooks and maintenance settings from the user's configuration and writes FETCH_HEAD.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from holdfast.adapters.git import Git, GitFailed, signature, users_git
+from holdfast.adapters.locks import held
+from holdfast.adapters.staging import folder_tree
+from holdfast.errors import NotFound, Refused
+
+_COPY_MESSAGE = "Copy of a folder that is no git repository"
+_SIGNED = signature("Holdfast", "holdfast@localhost", 0)
+_COPY_BRANCH = "refs/heads/main"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlamedLine:
+    """Which commit last changed a line, and what number the line had there."""
+
+    commit: str
+    line: int
+    path: str
+    text: str
+
+
+class Repository:
+    """A repository that is not ours. `work_tree` is None when it is bare.
+
+    `copied` is true for a private copy of a folder; `left_out` are the repositories inside it.
+    """
+
+    def __init__(
+        self, git: Git, *, git_dir: Path, objects: Path, left_out: tuple[str, ...] | None = None
+    ) -> None:
+        self._git, self._git_dir = git, git_dir
+        self.objects = objects
+        self.copied = left_out is not None
+        self.left_out = left_out or ()
+        self.object_format = git.word("rev-parse", "--show-object-format")
+
+    @classmethod
+    def open(cls, path: Path) -> Repository:
+        """The repository that holds `path`. Raises NotFound (code `no_repository`) for none."""
+        if not path.is_dir():
+            raise NotFound(f"{path} is no directory")
+        git_dir, work_tree = _discover(path)
+        git = users_git(git_dir, work_tree)
+        objects = Path(git.word("rev-parse", "--path-format=absolute", "--git-path", "objects"))
+        return cls(git, git_dir=git_dir, objects=objects)
+
+    @classmethod
+    def copy_of(cls, folder: Path, home: Path) -> Repository:
+        """A private bare repository `<home>/source.git` with one commit of the folder's files.
+
+        Idempotent: an unchanged folder keeps its commit; a changed one adds a commit. `.holdfast`,
+        `home` and every `.git` are left out, `.gitignore` is respected.
+        """
+        git_dir = home / "source.git"
+        git_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        git = Git(git_dir=git_dir)
+        with held(git_dir):
+            git.run("init", "-q", "--bare", "--template=", "--initial-branch=main")
+            left_out = _copy_in(replace(git, work_tree=folder), home)
+        return cls(git, git_dir=git_dir, objects=git_dir / "objects", left_out=left_out)
+
+    @property
+    def git_dir(self) -> Path:
+        return self._git_dir
+
+    @property
+    def work_tree(self) -> Path | None:
+        return self._git.work_tree
+
+    def head(self) -> str | None:
+        """The commit HEAD names; None in a repository without commits."""
+        return self._commit("HEAD")
+
+    def head_branch(self) -> str | None:
+        """The branch HEAD is on, without `refs/heads/`; None when it is detached."""
+        status, name, _ = self._git.answer("symbolic-ref", "-q", "--short", "HEAD", ok=(0, 1))
+        return os.fsdecode(name).strip() if status == 0 else None
+
+    def dirty(self) -> list[str]:
+        """Sorted names of changed and untracked files, which a task starting at HEAD lacks.
+
+        A file that only a conversion filter makes equal may be named: no filter is run to ask.
+        """
+        if self.work_tree is None:
+            return []
+        flags = ("--no-renames", "--untracked-files=all", "--ignore-submodules=all")
+        return sorted({row[3:] for row in self._git.names("status", "--porcelain", "-z", *flags)})
+
+    def keep(self, ref: str, commit: str) -> None:
+        """Point `refs/holdfast/…` to a commit, so that garbage collection spares it. Idempotent."""
+        if not ref.startswith("refs/holdfast/"):
+            raise Refused(f"{ref} is not below refs/holdfast/")
+        self._git.run("update-ref", ref, commit)
+
+    def release(self, ref: str) -> None:
+        """Remove a ref made by `keep`; one that is not there is no error."""
+        if not ref.startswith("refs/holdfast/"):
+            raise Refused(f"{ref} is not below refs/holdfast/")
+        self._git.run("update-ref", "-d", ref)
+
+    def branch_commit(self, branch: str) -> str | None:
+        return self._commit(f"refs/heads/{branch}")
+
+    def tree_of(self, commit: str) -> str:
+        return self._git.word("rev-parse", "--verify", f"{commit}^{{tree}}")
+
+    def blob(self, tree: str, path: str) -> bytes | None:
+        """The bytes of a file as recorded in a tree or commit; None when there is none."""
+        entry = self._git.run("ls-tree", "-z", "--full-tree", tree, "--", path).split(b"\0")[0]
+        fields = entry.partition(b"\t")[0].split()
+        if len(fields) != 3 or fields[1] != b"blob":
+            return None
+        return self._git.run("cat-file", "blob", fields[2].decode())
+
+    def commit_message(self, commit: str) -> str:
+        return self._git.run("show", "-s", "--no-notes", "--format=%B", commit).decode(
+            errors="replace"
+        )
+
+    def blame(self, commit: str, path: str, line: int) -> BlamedLine | None:
+        """Who wrote line `line` (from 1) of `path` in `commit`; None when there is no such line."""
+        try:
+            output = self._git.run(
+                "blame",
+                "--porcelain",
+                "--no-textconv",
+                f"-L{line},{line}",
+                commit,
+                "--",
+                path,
+            )
+        except GitFailed as error:
+            if "no such path" in error.said or "has only" in error.said:
+                return None
+            raise
+        rows = output.decode(errors="replace").split("\n")
+        head = rows[0].split()
+        there = next((row[9:] for row in rows if row.startswith("filename ")), path)
+        text = next((row[1:] for row in rows if row.startswith("\t")), "")
+        return BlamedLine(commit=head[0], line=int(head[1]), path=there, text=text)
+
+    def fetch_branch(self, private_git_dir: Path, commit: str, branch: str) -> None:
+        """Bring `commit` from a private directory here as `refs/heads/<branch>`. Idempotent.
+
+        Only forward: raises Refused when the branch is checked out anywhere, when it holds commits
+        that `commit` lacks, or when `branch` is no branch name.
+        """
+        ref = f"refs/heads/{branch}"
+        if self._git.answer("check-ref-format", ref, ok=(0, 1))[0] != 0:
+            raise Refused(f"{branch!r} is no branch name")
+        if ref in self._checked_out():
+            raise Refused(
+                f"branch {branch} is checked out, and a checkout is never changed",
+                hint="switch that worktree to another branch",
+            )
+        self.fetch(private_git_dir, commit)
+        before = self._commit(ref)
+        if before == commit:
+            return
+        if before is not None and not self._is_ancestor(before, commit):
+            raise Refused(
+                f"branch {branch} holds commits that this work does not know",
+                hint="rename that branch or merge it first",
+            )
+        self._git.run("update-ref", ref, commit, before or "0" * len(commit))
+
+    def fetch(self, private_git_dir: Path, commit: str) -> None:
+        """Bring `commit` and what it needs from a private directory; no ref points to it yet."""
+        if self._git.answer("cat-file", "-e", f"{commit}^{{commit}}", ok=range(256))[0] == 0:
+            return
+        private = Git(git_dir=private_git_dir)
+        _, base, _ = private.answer("rev-parse", "-q", "--verify", "refs/holdfast/base", ok=(0, 1))
+        wanted = f"{commit}\n" + (f"^{base.decode().strip()}\n" if base else "")
+        pack = private.run(
+            "pack-objects", "--revs", "--local", "--stdout", "-q", stdin=wanted.encode()
+        )
+        replace(self._git, work_tree=None).run("unpack-objects", "-q", "--strict", stdin=pack)
+
+    def excludes(self) -> bytes:
+        """The repository's own `info/exclude`, which a task's checkout honours too."""
+        return _read_if_there(Path(self._path("info/exclude")))
+
+    def shallow(self) -> bytes:
+        """The boundary of a shallow clone; empty when the history is whole."""
+        return _read_if_there(Path(self._path("shallow")))
+
+    def _path(self, name: str) -> str:
+        return self._git.word("rev-parse", "--path-format=absolute", "--git-path", name)
+
+    def _commit(self, name: str) -> str | None:
+        status, output, _ = self._git.answer(
+            "rev-parse", "-q", "--verify", f"{name}^{{commit}}", ok=(0, 1)
+        )
+        return output.decode().strip() if status == 0 else None
+
+    def _is_ancestor(self, older: str, newer: str) -> bool:
+        return self._git.answer("merge-base", "--is-ancestor", older, newer, ok=(0, 1))[0] == 0
+
+    def _checked_out(self) -> set[str]:
+        if self.copied:
+            return set()
+        rows = self._git.names("worktree", "list", "--porcelain", "-z")
+        return {row.removeprefix("branch ") for row in rows if row.startswith("branch ")}
+
+
+def _discover(path: Path) -> tuple[Path, Path | None]:
+    """Git directory and working tree that hold `path`, as git finds them from there."""
+    line = ["git", "-C", str(path), "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
+    ask = [*line, "rev-parse", "--absolute-git-dir", "--is-bare-repository", "--show-toplevel"]
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "HOME": "/nonexistent"}
+    environment |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
+    done = subprocess.run(ask, env=environment, capture_output=True, check=False)  # noqa: S603
+    answers = os.fsdecode(done.stdout).splitlines()
+    if len(answers) >= 2 and answers[1] == "true":
+        return Path(answers[0]), None
+    if done.returncode == 0:
+        return Path(answers[0]), Path(answers[2])
+    said = os.fsdecode(done.stderr).strip()
+    if "not a git repository" in said:
+        raise NotFound(f"{path} is in no git repository", code="no_repository")
+    raise Refused(f"git refuses {path}: {said.splitlines()[0] if said else 'no reason given'}")
+
+
+def _copy_in(git: Git, home: Path) -> tuple[str, ...]:
+    """Commit the folder's files on main, unless main holds exactly them; returns what is left out.
+
+    The commit's date is the epoch: equal folders get equal commits.
+    """
+    tree, nested = folder_tree(git, without=home)
+    status, before, _ = git.answer("rev-parse", "-q", "--verify", _COPY_BRANCH, ok=(0, 1))
+    parent = before.decode().strip() if status == 0 else ""
+    if not parent or git.word("rev-parse", f"{parent}^{{tree}}") != tree:
+        flags = ("-p", parent) if parent else ()
+        commit = git.word("commit-tree", tree, *flags, "-m", _COPY_MESSAGE, environment=_SIGNED)
+        git.run("update-ref", _COPY_BRANCH, commit)
+    return tuple(nested)
+
+
+def _read_if_there(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""

@@ -1,0 +1,316 @@
+"""The tools that touch one file or look at one directory: read, write, edit, list.
+
+Owns what they answer. Does not own how a path is opened (`paths`) nor how text is edited (`edits`).
+
+Effect classes: reading and listing are pure. Writing and editing are idempotent: the same call on
+the same tree leaves the same tree, an edit already applied is recognised, and nothing outside the
+workspace changes; undoing them is restoring `tree_before`, which the engine holds.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.adapters.capture import cut_end
+from holdfast.adapters.tools.edits import Block, Edited, apply, blocks_of, blocks_of_diff
+from holdfast.adapters.tools.observing import (
+    Answer,
+    Limits,
+    decoded,
+    observed,
+    refuse_new_marks,
+)
+from holdfast.adapters.tools.paths import (
+    Entry,
+    Refusal,
+    place,
+    read_bytes,
+    shown,
+    walk,
+    write_bytes,
+)
+from holdfast.domain.ports import Observation, ToolSpec, Workspace
+
+SKIPPED = frozenset(
+    [
+        "node_modules",
+        "__pycache__",
+        ".venv",
+        "venv",
+        ".tox",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+    ]
+)
+_HASH_SHOWN = 12
+_HASH_MIN = 8
+_ENTRIES_MAX = 1_000
+_PATH = {"type": "string", "minLength": 1, "description": "path in the workspace"}
+
+
+class ReadFile:
+    """Lines of a text file, numbered, with the content hash an edit can name."""
+
+    spec = ToolSpec(
+        name="read_file",
+        description=(
+            "Read a text file. Each line is shown as its number, a tab and the text; number and "
+            "tab are not part of the file. The last line tells the file's hash for edit_file."
+        ),
+        parameters={
+            "type": "object",
+            "properties": {
+                "path": _PATH,
+                "start_line": {"type": "integer", "minimum": 1, "description": "first, from 1"},
+                "end_line": {"type": "integer", "minimum": 1, "description": "last, inclusive"},
+            },
+            "required": ["path"],
+            "additionalProperties": False,
+        },
+        effect="pure",
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    async def call(self, arguments: Mapping[str, Any], workspace: Workspace) -> Observation:
+        return await observed(
+            self.spec.name, self._limits.redact, lambda: self._read(arguments, workspace.root)
+        )
+
+    def _read(self, arguments: Mapping[str, Any], root: Path) -> Answer:
+        with place(root, arguments["path"]) as at:
+            data = read_bytes(at, bytes_max=self._limits.file_bytes_max)
+            name = shown(at.relative)
+        # Redacted whole, before lines are chosen: a part of a secret has no recognisable form.
+        lines = self._limits.redact(decoded(data, name)).splitlines()
+        first = int(arguments.get("start_line", 1))
+        last = min(int(arguments.get("end_line", len(lines))), len(lines))
+        if lines and first > len(lines):
+            raise Refusal("INVALID_ARGUMENTS", f"{name} has {len(lines)} lines")
+        kept: list[str] = []
+        room = self._limits.output_bytes_max
+        for number in range(first, last + 1):
+            line = f"{number:6}\t{lines[number - 1]}"
+            size = len(line.encode()) + 1
+            if size > room and kept:
+                break
+            kept.append(cut_end(line, room))
+            room -= size
+        end = first + len(kept) - 1
+        digest = hashlib.sha256(data).hexdigest()
+        more = f"; go on with start_line={end + 1}" if end < last else ""
+        told = f"[lines {first}-{end} of {len(lines)}; hash {digest[:_HASH_SHOWN]}{more}]"
+        if not lines:
+            told = f"[the file is empty; hash {digest[:_HASH_SHOWN]}]"
+        data_told = {"path": name, "sha256": digest, "lines": len(lines), "first": first}
+        return Answer(output="\n".join([*kept, told]), data={**data_told, "last": end})
+
+
+class WriteFile:
+    """A whole file, made or replaced at once."""
+
+    spec = ToolSpec(
+        name="write_file",
+        description="Make a file or replace all of it. Parent directories are made.",
+        parameters={
+            "type": "object",
+            "properties": {
+                "path": _PATH,
+                "content": {"type": "string", "description": "the whole new content"},
+                "create_dirs": {"type": "boolean", "description": "make parents; default true"},
+            },
+            "required": ["path", "content"],
+            "additionalProperties": False,
+        },
+        effect="idempotent",
+        writes=True,
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    async def call(self, arguments: Mapping[str, Any], workspace: Workspace) -> Observation:
+        return await observed(
+            self.spec.name, self._limits.redact, lambda: self._write(arguments, workspace.root)
+        )
+
+    def _write(self, arguments: Mapping[str, Any], root: Path) -> Answer:
+        data = arguments["content"].encode()
+        if len(data) > self._limits.file_bytes_max:
+            raise Refusal("FILE_TOO_LARGE", f"files over {self._limits.file_bytes_max} bytes")
+        make = arguments.get("create_dirs", True)
+        with place(root, arguments["path"], make_parents=make) as at:
+            name, old = shown(at.relative), ""
+            if (made := at.kind() is None) is False:
+                before = read_bytes(at, bytes_max=self._limits.file_bytes_max)
+                old = before.decode(errors="replace")
+            refuse_new_marks(old, arguments["content"])
+            write_bytes(at, data)
+        digest = hashlib.sha256(data).hexdigest()
+        told = f"{'made' if made else 'replaced'} {name} ({len(data)} bytes; hash {digest[:12]})"
+        facts = {"path": name, "sha256": digest, "bytes": len(data), "created": made}
+        return Answer(output=self._limits.redact(told), data=facts)
+
+
+class EditFile:
+    """Parts of a file, by search and replace or by a unified diff; the whole edit or nothing."""
+
+    spec = ToolSpec(
+        name="edit_file",
+        description=(
+            "Change parts of a file: give either edits (each search text must stand exactly once; "
+            "copy it without line numbers) or a unified diff. All edits are applied or none."
+        ),
+        parameters={
+            "type": "object",
+            "properties": {
+                "path": _PATH,
+                "edits": {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "search": {"type": "string"},
+                            "replace": {"type": "string"},
+                        },
+                        "required": ["search", "replace"],
+                        "additionalProperties": False,
+                    },
+                },
+                "diff": {"type": "string", "description": "unified diff of this one file"},
+                "base_hash": {
+                    "type": "string",
+                    "minLength": _HASH_MIN,
+                    "description": "hash read_file told; a file changed since is refused",
+                },
+            },
+            "required": ["path"],
+            "additionalProperties": False,
+        },
+        effect="idempotent",
+        writes=True,
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    async def call(self, arguments: Mapping[str, Any], workspace: Workspace) -> Observation:
+        return await observed(
+            self.spec.name, self._limits.redact, lambda: self._edit(arguments, workspace.root)
+        )
+
+    def _edit(self, arguments: Mapping[str, Any], root: Path) -> Answer:
+        if ("edits" in arguments) == ("diff" in arguments):
+            raise Refusal("INVALID_ARGUMENTS", "give either edits or diff")
+        blocks = (
+            blocks_of(arguments["edits"])
+            if "edits" in arguments
+            else blocks_of_diff(arguments["diff"])
+        )
+        with place(root, arguments["path"]) as at:
+            before = read_bytes(at, bytes_max=self._limits.file_bytes_max)
+            name = shown(at.relative)
+            text = decoded(before, name)
+            edited = _edited(text, before, blocks, arguments.get("base_hash", ""), name)
+            refuse_new_marks(text, edited.text)
+            after = edited.text.encode()
+            if len(after) > self._limits.file_bytes_max:
+                raise Refusal("FILE_TOO_LARGE", f"files over {self._limits.file_bytes_max} bytes")
+            if not edited.already:
+                write_bytes(at, after)
+        digest = hashlib.sha256(after).hexdigest()
+        did = "was already edited so" if edited.already else f"edited in {len(blocks)} place(s)"
+        told = f"{name} {did} (hash {digest[:_HASH_SHOWN]})"
+        facts = {"path": name, "sha256": digest, "already": edited.already}
+        return Answer(output=self._limits.redact(told), data=facts)
+
+
+class ListDirectory:
+    """Names in a directory, sorted."""
+
+    spec = ToolSpec(
+        name="list_directory",
+        description=(
+            "List a directory, sorted: directories end with /, links show their target. Caches "
+            "and dependencies such as node_modules are named but not entered."
+        ),
+        parameters={
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "default: the workspace"},
+                "recursive": {"type": "boolean"},
+                "pattern": {"type": "string", "description": "glob on the name, such as *.py"},
+            },
+            "additionalProperties": False,
+        },
+        effect="pure",
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    async def call(self, arguments: Mapping[str, Any], workspace: Workspace) -> Observation:
+        return await observed(
+            self.spec.name, self._limits.redact, lambda: self._list(arguments, workspace.root)
+        )
+
+    def _list(self, arguments: Mapping[str, Any], root: Path) -> Answer:
+        pattern = arguments.get("pattern", "")
+        rows: list[str] = []
+        with place(root, arguments.get("path") or ".") as at:
+            prefix = "" if at.relative == "." else at.relative + "/"
+            recursive = arguments.get("recursive", False)
+            for entry in walk(at, recursive=recursive, skipped=SKIPPED):
+                if not pattern or matches(entry.relative, pattern):
+                    rows.append(_row(entry, prefix))
+                    if len(rows) > _ENTRIES_MAX:
+                        break
+        text = self._limits.redact("\n".join(rows[:_ENTRIES_MAX]))
+        output = cut_end(text, self._limits.output_bytes_max)
+        if output != text:
+            output = output.rpartition("\n")[0]
+        if output != text or len(rows) > _ENTRIES_MAX:
+            output += "\n[there is more; name a subdirectory or a pattern]"
+        return Answer(output=output or "[nothing]", data={"entries": min(len(rows), _ENTRIES_MAX)})
+
+
+def matches(relative: str, pattern: str) -> bool:
+    """Glob match on the last component, or on the whole path when the pattern has a slash."""
+    name = relative if "/" in pattern else relative.rpartition("/")[2]
+    return fnmatch.fnmatchcase(name, pattern)
+
+
+def _row(entry: Entry, prefix: str) -> str:
+    name = shown(entry.relative.removeprefix(prefix))
+    match entry.kind:
+        case stat.S_IFDIR:
+            return f"{name}/"
+        case stat.S_IFLNK:
+            return f"{name} -> {shown(entry.target)}"
+        case stat.S_IFREG:
+            return f"{name} ({entry.size} bytes)"
+        case _:
+            return f"{name} (no regular file)"
+
+
+def _edited(text: str, before: bytes, blocks: list[Block], base_hash: str, name: str) -> Edited:
+    """Apply under the rule of the base hash: a stale one is accepted only for what is done."""
+    if not base_hash:
+        return apply(text, blocks)
+    if hashlib.sha256(before).hexdigest().startswith(base_hash.lower()):
+        return apply(text, blocks, trusted=True)
+    try:
+        edited = apply(text, blocks)
+    except Refusal:
+        edited = None
+    if edited is None or not edited.already:
+        raise Refusal("STALE_FILE", f"{name} changed since you read it; read it again")
+    return edited

@@ -1,0 +1,267 @@
+"""One task's private checkout: working files in one directory, their history in a private other.
+
+Owns the private git directory (mode 0700, never mounted in a sandbox), staging of the working files
+into trees, restoring, and reading what lies between two trees. Does not own the user's repository
+(`repository`) nor commands (`sandbox`).
+
+Trust: the working directory belongs to untrusted commands, the private directory to us alone. git
+therefore never meets a nested `.git` (those are stripped first, and told), never holds a submodule
+in its index (a submodule's recorded commit is put into the tree afterwards, so git never looks into
+its directory), and converts no content (`info/attributes` beats the checkout's `.gitattributes`).
+The `.git` at the top of the working directory is a throwaway for commands; git here never reads it.
+
+Invariants: `stage` returns only after the objects are on disk and held by a ref; `restore(stage())`
+is the identity on what is not ignored; a SIGKILL inside either is mended by the next `restore`;
+one process at a time, proved by locks that our git processes and sandboxed commands inherit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from holdfast.adapters.git import Git, GitFailed, signature
+from holdfast.adapters.locks import held, lock_path
+from holdfast.adapters.repository import Repository
+from holdfast.adapters.staging import (
+    add_all,
+    clean,
+    gitlinks_of,
+    link_line,
+    strip_nested,
+    unlock,
+    with_gitlinks,
+    without_gitlinks,
+)
+from holdfast.adapters.throwaway import make_throwaway
+from holdfast.domain.ports import Sandbox
+from holdfast.errors import Refused
+
+_ATTRIBUTES = "* !text !eol !crlf !filter !ident !working-tree-encoding !diff !merge\n"
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staged:
+    """A staged tree and what is not in it: nested `.git` removed, names git does not allow."""
+
+    tree: str
+    stripped: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merged:
+    """A merge of three trees: the merged tree, or the names in conflict and no tree."""
+
+    tree: str | None
+    conflicts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Author:
+    """Who a commit names as author and committer."""
+
+    name: str = "Holdfast"
+    email: str = "holdfast@localhost"
+
+
+class TaskWorkspace:
+    """A `Workspace`. Make it with `create`, which also opens one that exists."""
+
+    def __init__(self, git_dir: Path, root: Path, sandbox: Sandbox, ref: str) -> None:
+        self._root, self._sandbox, self._ref = root, sandbox, ref
+        self._git = Git(git_dir=git_dir)
+
+    @classmethod
+    def create(
+        cls,
+        git_dir: Path,
+        root: Path,
+        repository: Repository,
+        *,
+        base: str | None,
+        sandbox: Sandbox,
+        task: str = "task",
+        take: int = 1,
+    ) -> TaskWorkspace:
+        """Make what is missing of the private directory and of `root`; idempotent after a kill.
+
+        `base` is a commit of `repository`, None for one without commits. A new `root` holds the
+        base's files and a throwaway `.git`; an existing one is left as it is for `restore`.
+        """
+        ref = f"refs/holdfast/{task}/{take}"
+        if base is not None:
+            repository.keep(f"refs/holdfast/base/{base}", base)
+        _make_private(git_dir, repository)
+        workspace = cls(git_dir, root, sandbox, ref)
+        if base is not None:
+            workspace._git.run("update-ref", "refs/holdfast/base", base)
+        # The directory appears whole or not at all, so that a kill never leaves one half made.
+        if not root.exists():
+            making = root.with_name(root.name + ".making")
+            shutil.rmtree(making, ignore_errors=True)
+            making.mkdir(parents=True)
+            tree = workspace.tree_of(base)
+            cls(git_dir, making, sandbox, ref).restore(tree)
+            make_throwaway(making, workspace._git, tree)
+            making.rename(root)
+            lock_path(making).unlink(missing_ok=True)
+        return workspace
+
+    @property
+    def root(self) -> Path:
+        return self._root
+
+    @property
+    def git_dir(self) -> Path:
+        return self._git.git_dir
+
+    @property
+    def sandbox(self) -> Sandbox:
+        return self._sandbox
+
+    def stage(self) -> str:
+        """The tree of the working files, durable and held; see `staged` for what it leaves out."""
+        return self.staged().tree
+
+    def staged(self) -> Staged:
+        """Like `stage`, and says what is not in the tree. Ignored files never are."""
+        with self._alone() as git:
+            stripped = strip_nested(git)
+            left_out = add_all(git, self._gitlinks())
+            tree = git.word("write-tree")
+            if links := self._gitlinks():
+                tree = with_gitlinks(git, links)
+            git.run("update-ref", self._ref, tree)
+        return Staged(tree=tree, stripped=tuple(stripped), left_out=tuple(left_out))
+
+    def restore(self, tree: str) -> None:
+        """Make the working files equal `tree`; files it would ignore stay. Idempotent.
+
+        Raises GitFailed when the tree is not here, Refused when `tree` is no object id.
+        """
+        _check_id(tree)
+        with self._alone() as git:
+            links = gitlinks_of(git, tree)
+            plain = without_gitlinks(git, tree, links) if links else tree
+            self._links_file.write_bytes(b"".join(link_line(*link) for link in links))
+            strip_nested(git)
+            try:
+                git.run("read-tree", "--reset", "-u", plain)
+            except GitFailed:
+                # An index a power cut damaged, or directories a command made read-only.
+                (git.git_dir / "index").unlink(missing_ok=True)
+                unlock(self._root)
+                git.run("read-tree", "--reset", "-u", plain)
+            clean(git)
+            for path, _ in links:
+                (self._root / path).mkdir(parents=True, exist_ok=True)
+
+    def ignored(self) -> list[str]:
+        """Ignored files and directories (`name/`) that lie in the working directory now."""
+        with self._alone() as git:
+            return git.names(
+                "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"
+            )
+
+    def tree_of(self, commit: str | None) -> str:
+        """The tree of a commit; the empty tree, written if need be, for None."""
+        if commit is None:
+            return self._git.word("mktree")
+        _check_id(commit)
+        return self._git.word("rev-parse", "--verify", f"{commit}^{{tree}}")
+
+    def diff(self, before: str, after: str) -> bytes:
+        """A unified diff of two trees; binary files are only named."""
+        return self._between("-p", "--no-color", "--no-ext-diff", "--no-textconv", before, after)
+
+    def changed(self, before: str, after: str) -> list[tuple[str, str]]:
+        """Sorted (status, name) of what differs: A added, D deleted, M modified, T other type."""
+        fields = self._between("-z", "--name-status", before, after).split(b"\0")
+        words = [os.fsdecode(field) for field in fields if field]
+        return sorted(zip(words[::2], words[1::2], strict=True), key=lambda pair: pair[1])
+
+    def commit(
+        self,
+        tree: str,
+        *,
+        parents: Sequence[str],
+        message: str,
+        when_ms: int,
+        author: Author | None = None,
+    ) -> str:
+        """A commit of `tree`. The same arguments give the same id; nothing points to it yet."""
+        who = author or Author()
+        flags = [word for parent in parents for word in ("-p", parent)]
+        return self._git.word(
+            *("commit-tree", tree, *flags, "-F", "-"),
+            stdin=message.encode(),
+            environment=signature(who.name, who.email, when_ms // 1000),
+        )
+
+    def hold(self, name: str, commit: str) -> None:
+        """Keep a commit in the private directory, as `refs/holdfast/commit/<name>`. Idempotent."""
+        self._git.run("update-ref", f"refs/holdfast/commit/{name}", commit)
+
+    def merge(self, base: str, ours: str, theirs: str) -> Merged:
+        """Three-way merge of trees or commits that are here, without touching the working files."""
+        root = self.commit(self.tree_of(base), parents=[], message="base", when_ms=0)
+        sides = [
+            self.commit(self.tree_of(side), parents=[root], message=name, when_ms=0)
+            for name, side in (("ours", ours), ("theirs", theirs))
+        ]
+        status, output, _ = self._git.answer(
+            "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", *sides, ok=(0, 1)
+        )
+        words = [os.fsdecode(word) for word in output.split(b"\0") if word]
+        if status == 0:
+            return Merged(tree=words[0].strip())
+        return Merged(tree=None, conflicts=tuple(sorted(set(words[1:]))))
+
+    def _between(self, *arguments: str) -> bytes:
+        for tree in arguments[-2:]:
+            _check_id(tree)
+        return self._git.run("diff-tree", "-r", "--no-renames", "--full-index", *arguments)
+
+    @contextmanager
+    def _alone(self) -> Iterator[Git]:
+        """git on our directory, with nobody else in it; leftovers of a killed git are removed."""
+        with held(self.git_dir, self._root) as descriptors:
+            for leftover in [*self.git_dir.glob("*.lock"), *self.git_dir.glob("refs/**/*.lock")]:
+                leftover.unlink(missing_ok=True)
+            yield replace(self._git, work_tree=self._root, held=descriptors)
+
+    @property
+    def _links_file(self) -> Path:
+        return self.git_dir / "holdfast-gitlinks"
+
+    def _gitlinks(self) -> bytes:
+        return self._links_file.read_bytes() if self._links_file.exists() else b""
+
+
+def _make_private(git_dir: Path, repository: Repository) -> None:
+    git_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    git_dir.chmod(0o700)
+    git = Git(git_dir=git_dir)
+    form = f"--object-format={repository.object_format}"
+    git.run("init", "-q", "--bare", "--template=", "--initial-branch=none", form)
+    info = git_dir / "info"
+    info.mkdir(exist_ok=True)
+    (info / "attributes").write_text(_ATTRIBUTES)
+    (info / "exclude").write_bytes(repository.excludes())
+    (git_dir / "objects" / "info").mkdir(exist_ok=True)
+    quoted = str(repository.objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    (git_dir / "objects" / "info" / "alternates").write_text(f'"{quoted}"\n')
+    if shallow := repository.shallow():
+        (git_dir / "shallow").write_bytes(shallow)
+
+
+def _check_id(name: str) -> None:
+    if not _OBJECT_ID.fullmatch(name):
+        raise Refused(f"{name!r} is no object id")
