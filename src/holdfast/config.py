@@ -39,6 +39,7 @@ class Settings:
     attempt_s: float = _setting(1800.0, "wall clock of one attempt")
     budget_tokens: int = _setting(0, "tokens a goal may spend; 0 is no limit")
     budget_usd: float = _setting(0.0, "money a goal may spend; 0 is no limit")
+    model_s: float = _setting(600.0, "longest one model reply may take")
     bundle_tokens: int = _setting(8000, "size of the context a task is given")
     command_s: float = _setting(120.0, "longest a tool's command may run")
     check_s: float = _setting(120.0, "longest one check may run")

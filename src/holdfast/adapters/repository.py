@@ -126,6 +126,16 @@ class Repository:
             return None
         return self._git.run("cat-file", "blob", fields[2].decode())
 
+    def files(self, tree: str) -> list[str]:
+        """Sorted names of the files in a tree or commit."""
+        return self._git.names("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
+
+    def changed(self, before: str, after: str) -> list[str]:
+        """Sorted names of what differs between two commits or trees."""
+        return self._git.names(
+            "diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after
+        )
+
     def commit_message(self, commit: str) -> str:
         return self._git.run("show", "-s", "--no-notes", "--format=%B", commit).decode(
             errors="replace"

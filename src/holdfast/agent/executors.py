@@ -14,6 +14,7 @@ from holdfast.agent import loop
 from holdfast.agent.conversation import Conversation, encode
 from holdfast.agent.journal import Effectful, Performed, Undecided
 from holdfast.agent.loop import Job
+from holdfast.agent.undo import undo
 from holdfast.domain.model import Outcome, TaskKind
 from holdfast.domain.ports import CommandResult
 from holdfast.engine.journal import Record
@@ -119,4 +120,5 @@ EXECUTORS: Mapping[TaskKind, Callable[[Job], Awaitable[Outcome]]] = {
     "agent": loop.run,
     "model": single,
     "shell": shell,
+    "compensate": undo,
 }

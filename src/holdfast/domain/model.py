@@ -7,7 +7,7 @@ and writes frozen dataclasses directly). They carry no behaviour beyond what fol
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from holdfast.domain.ports import Usage
 from holdfast.errors import FailureClass
@@ -183,6 +183,7 @@ class Claim:
     goal_text: str
     repository: str
     branch: str
+    model: str
     base_commit: str
     base_tree: str
     bundle_sha256: str
@@ -190,4 +191,3 @@ class Claim:
     budget: Budget
     lease_s: float
     steps: tuple[StepRow, ...] = ()
-    extra: dict[str, Any] = field(default_factory=dict)

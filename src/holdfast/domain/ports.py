@@ -232,6 +232,10 @@ class Workspace(Protocol):
 
     def restore(self, tree: str) -> None: ...
 
+    def changed(self, before: str, after: str) -> list[tuple[str, str]]:
+        """Sorted (status, name) of what differs between two trees."""
+        ...
+
 
 # --- time and chance ------------------------------------------------------------------------------
 

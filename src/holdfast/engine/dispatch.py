@@ -108,6 +108,7 @@ def _claim(
         goal_text=goal["text"],
         repository=goal["repository"],
         branch=goal["branch"],
+        model=goal["model"],
         base_commit=take["base_commit"] if take["bundle_sha256"] else base,
         base_tree=take["base_tree"],
         bundle_sha256=take["bundle_sha256"],

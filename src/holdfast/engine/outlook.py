@@ -105,9 +105,7 @@ def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
         ],
         "usage": usage(spent),
         "attempts": sum(len(tx.all("attempt.of_task", task=task["id"])) for task in tasks),
-        "tasks": [
-            _task(task, end) for task, end in zip(plan_tasks, ends, strict=True)
-        ],
+        "tasks": [_task(task, end) for task, end in zip(plan_tasks, ends, strict=True)],
         "undone": goal["undone_ms"] is not None,
     }
 
@@ -122,9 +120,7 @@ def usage(spent: Usage) -> dict[str, Any]:
     }
 
 
-def events(
-    tx: Tx, *, goal: int = 0, after: int = 0, limit: int = 500
-) -> Sequence[dict[str, Any]]:
+def events(tx: Tx, *, goal: int = 0, after: int = 0, limit: int = 500) -> Sequence[dict[str, Any]]:
     """A page of the log as JSON objects; `seq` of the last one is the next cursor."""
     rows = (
         tx.all("log.page.goal", goal=goal, after=after, limit=limit)

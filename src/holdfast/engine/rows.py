@@ -63,7 +63,7 @@ def spent_by(tx: Tx, goal: int) -> Usage:
     )
 
 
-def step_of(tx: Tx, row: sqlite3.Row) -> StepRow:
+def step_of(tx: Tx, row: sqlite3.Row, *, verify: bool = True) -> StepRow:
     return StepRow(
         key=row["key"],
         generation=row["generation"],
@@ -72,8 +72,8 @@ def step_of(tx: Tx, row: sqlite3.Row) -> StepRow:
         effect=row["effect"],
         state=row["state"],
         attempt=row["attempt"],
-        request=tx.unpack(row["request"]),
-        result=None if row["result"] is None else tx.unpack(row["result"]),
+        request=tx.unpack(row["request"], verify=verify),
+        result=None if row["result"] is None else tx.unpack(row["result"], verify=verify),
         tree_before=row["tree_before"],
         tree_after=row["tree_after"],
         usage=Usage(

@@ -7,7 +7,6 @@ anyone else may start (self-fencing); one that lost its lease reports nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -126,9 +125,11 @@ def _surroundings(
     before = None
     if claim.fence.take > 1:
         before = shop.engine.read(last_report, claim.fence.task, before=claim.fence.attempt)
-    undo: Sequence[str] = ()
+    undo: tuple[str, ...] = ()
     if claim.spec.kind == "compensate":
-        undo = shop.engine.read(trees_to_undo, claim.spec.compensates)
+        undo, commit, parent = shop.engine.read(trees_to_undo, claim.spec.compensates)
+        if undo[0] != base_tree:  # merged with other work: its commit is the one step to undo
+            undo = (repository.tree_of(commit), repository.tree_of(parent))
 
     def read(path: str) -> str | None:
         content = repository.blob(base_tree, path)
@@ -150,7 +151,7 @@ def _surroundings(
             for other in shop.engine.read(neighbours, claim.fence.task)
         ],
         reflection=reflection(before) if before is not None else "",
-        undo=tuple(undo),
+        undo=undo,
     )
 
 
@@ -162,7 +163,7 @@ async def _settle(
     outcome: Outcome,
     base_tree: str,
 ) -> Decision:
-    """Commit what was done, settle, and show it on the goal's branch; merge when another was first."""
+    """Commit what was done, settle, show it on the goal's branch; merge if another was first."""
     while True:
         kept = await asyncio.to_thread(
             _commit, shop, claim, repository, workspace, outcome, base_tree
@@ -188,7 +189,7 @@ def _commit(
     outcome: Outcome,
     base_tree: str,
 ) -> Outcome:
-    """The outcome with its commit, when the attempt changed anything; objects reach the user first."""
+    """The outcome with its commit, if anything changed; its objects are fetched before."""
     if not outcome.tree or outcome.tree == base_tree:
         return outcome
     tip = shop.engine.read(_tip, claim.fence.goal, claim.spec.kind == "compensate")
@@ -283,9 +284,7 @@ def _headline(outcome: Outcome) -> str:
 
 
 def _say(shop: Workshop, claim: Claim, kind: str, text: str) -> None:
-    shop.sink.show(
-        Progress(kind=kind, goal=claim.fence.goal, task=claim.spec.label, text=text)
-    )
+    shop.sink.show(Progress(kind=kind, goal=claim.fence.goal, task=claim.spec.label, text=text))
 
 
 def _blob(tx: Tx, digest: str) -> bytes:

@@ -38,14 +38,14 @@ class Workshop:
     def repository(self, claim: Claim) -> Repository:
         """The repository of a goal: the user's own, or our private copy of a plain folder."""
         source = self.home / "source.git"
-        return Repository.open(source if claim.repository == str(source) else Path(claim.repository))
+        return Repository.open(
+            source if claim.repository == str(source) else Path(claim.repository)
+        )
 
     def workspace(self, claim: Claim, repository: Repository) -> TaskWorkspace:
         """The workspace of an attempt: the old directory if its owner is gone, else a fresh one."""
         folder = self.home / "tasks" / str(claim.fence.task)
-        owner, reason = self.engine.read(
-            previous_end, claim.fence.task, before=claim.fence.attempt
-        )
+        owner, reason = self.engine.read(previous_end, claim.fence.task, before=claim.fence.attempt)
         known = sorted(int(path.name.partition("-")[2]) for path in folder.glob("work-*[0-9]"))
         fresh = not known or (reason == SILENT and known[-1] <= owner)
         number = claim.fence.attempt if fresh else known[-1]

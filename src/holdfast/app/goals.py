@@ -1,0 +1,197 @@
+"""Starting, working on and steering goals: what `run`, `resume` and `goal` do.
+
+A goal is made only after everything that can be refused was checked: repository, model, price,
+plan. Then it is one transaction, so it is never left half-made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from holdfast.adapters.models.prices import unpriced
+from holdfast.adapters.plan_file import read_plan
+from holdfast.adapters.repository import Repository
+from holdfast.app import HOME_NAME, App
+from holdfast.domain.model import Budget, GoalSpec, PlanSpec, Policy, TaskSpec
+from holdfast.domain.ports import Progress, Usage
+from holdfast.engine import pause, resume, submit
+from holdfast.engine.outlook import goal_result
+from holdfast.errors import NotFound, Refused
+from holdfast.worker.liveness import LifeLine
+from holdfast.worker.run import run_goal
+
+EXIT = {
+    "passed": 0,
+    "failed": 1,
+    "waiting": 3,
+    "partial": 4,
+    "unverified": 5,
+    "cancelled": 130,
+    "interrupted": 130,
+}
+PROBE_S = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What a person asked for on the command line."""
+
+    text: str
+    repo: Path
+    model: str = ""
+    checks: Sequence[str] = ()
+    plan: Path | None = None
+    policy: Policy = field(default_factory=Policy)
+    budget: Budget = field(default_factory=Budget)
+
+
+def home_for(start: Path, configured: str = "") -> Path:
+    """Where the store lives: configured, else `.holdfast` in the repository, else in `start`."""
+    if configured:
+        return Path(configured).expanduser().absolute()
+    try:
+        top = Repository.open(start).work_tree
+    except NotFound:
+        top = None
+    return (top or start.absolute()) / HOME_NAME
+
+
+def make_home(home: Path) -> None:
+    """Create the home, invisible to the repository's git. Idempotent."""
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        ignore = home / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise Refused(
+            f"cannot write to {home}: {error.strerror}", hint="set HOLDFAST_HOME elsewhere"
+        ) from error
+
+
+async def start(app: App, wish: Wish) -> int:
+    """Check everything, then make the goal; returns its id. Notes go to the sink."""
+    plan = _plan(wish)
+    names = sorted({task.model or wish.model for task in plan.tasks if task.kind != "shell"})
+    for name in names:
+        await _check_model(app, name, wish.budget)
+    _ = app.sandbox  # refuse before a goal exists when commands have no wall
+    make_home(app.home)
+    repository = open_repository(app, wish.repo)
+    head = repository.head() or ""
+    base_tree = repository.tree_of(head) if head else ""
+    dirty = repository.dirty()
+    if dirty:
+        _note(app, f"works from HEAD; left out: {', '.join(dirty[:5])}{_more(dirty)}")
+    return app.engine.call(
+        submit,
+        GoalSpec(
+            text=wish.text,
+            repository=str(repository.work_tree or repository.git_dir),
+            base_commit=head,
+            base_tree=base_tree,
+            budget=wish.budget,
+            model=wish.model,
+            seed=app.entropy.seed(),
+        ),
+        plan,
+    )
+
+
+def open_repository(app: App, folder: Path) -> Repository:
+    """The repository of a folder, or a private copy of a folder that is none; says so."""
+    try:
+        return Repository.open(folder)
+    except NotFound as error:
+        if error.code != "no_repository":
+            raise
+        copy = Repository.copy_of(folder, app.home)
+        _note(
+            app,
+            f"{folder} is no git repository: working on a private copy; "
+            f"see the result with: git -C {copy.git_dir} log -p BRANCH",
+        )
+        return copy
+
+
+def work(app: App, goal: int, *, resumed: bool) -> dict[str, Any]:
+    """Work on a goal until it rests; returns the result object. Ctrl-C pauses it, twice ends."""
+    if resumed:
+        app.engine.call(resume, goal)
+    before = app.engine.read(goal_result, goal)["attempts"]
+    line = LifeLine(app.home, app.worker)
+    try:
+        asyncio.run(_work(app, goal))
+    finally:
+        line.close()
+    result = app.engine.read(goal_result, goal)
+    return {**result, "resumed": resumed and (before > 0)}
+
+
+async def _work(app: App, goal: int) -> None:
+    task = asyncio.create_task(run_goal(app.workshop(), goal))
+    loop = asyncio.get_running_loop()
+    presses = 0
+
+    def interrupt() -> None:
+        nonlocal presses
+        presses += 1
+        if presses > 1:
+            os._exit(EXIT["interrupted"])
+        _note(app, "stopping; press Ctrl-C again to stop at once")
+        app.engine.call(pause, goal, reason="interrupted")
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupt)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not presses:
+            raise
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+        for model in list(app._models.values()):
+            await model.aclose()
+        app._models.clear()
+
+
+def _plan(wish: Wish) -> PlanSpec:
+    if wish.plan is not None:
+        return read_plan(wish.plan, policy=wish.policy, checks=wish.checks)
+    task = TaskSpec(
+        key="task", title=wish.text, prompt=wish.text, checks=tuple(wish.checks), policy=wish.policy
+    )
+    return PlanSpec(tasks=(task,))
+
+
+async def _check_model(app: App, name: str, budget: Budget) -> None:
+    if not name:
+        raise Refused(
+            "no model is named", hint="--model ollama:qwen3:8b, or HOLDFAST_MODEL", code="no_model"
+        )
+    model = app.model(name)
+    if budget.usd and app.cost(name, Usage()) is None:
+        raise unpriced(name, app.prices_file)
+    try:
+        async with asyncio.timeout(PROBE_S):
+            await model.probe()
+    except TimeoutError:
+        raise Refused(
+            f"{name} does not answer within {PROBE_S:g} s", hint="is its server running?"
+        ) from None
+
+
+def _note(app: App, text: str) -> None:
+    app.sink.show(Progress(kind="note", goal=0, task="", text=text))
+
+
+def _more(names: Sequence[str]) -> str:
+    return f" and {len(names) - 5} more" if len(names) > 5 else ""
