@@ -31,6 +31,7 @@ class Settings:
     lease_s: float = _setting(5.0, "how long a claim lasts unless it is renewed")
     max_turns: int = _setting(20, "model round trips one attempt may take")
     max_attempts: int = _setting(3, "attempts that may be lost or fail before a task is exhausted")
+    max_takes: int = _setting(2, "journals a task may open: a logic failure starts a fresh one")
     max_verification_retries: int = _setting(
         2, "corrective turns after failed checks before the attempt ends"
     )

@@ -23,6 +23,8 @@ from holdfast.domain.ports import Progress, Usage
 from holdfast.engine import pause, resume, submit
 from holdfast.engine.outlook import goal_result
 from holdfast.errors import NotFound, Refused
+from holdfast.store import Tx
+from holdfast.worker.branch import show_branch
 from holdfast.worker.liveness import LifeLine
 from holdfast.worker.run import run_goal
 
@@ -135,7 +137,9 @@ def work(app: App, goal: int, *, resumed: bool) -> dict[str, Any]:
 
 
 async def _work(app: App, goal: int) -> None:
-    task = asyncio.create_task(run_goal(app.workshop(), goal))
+    shop = app.workshop()
+    await asyncio.to_thread(show_branch, shop, goal)
+    task = asyncio.create_task(run_goal(shop, goal))
     loop = asyncio.get_running_loop()
     presses = 0
 
@@ -195,3 +199,8 @@ def _note(app: App, text: str) -> None:
 
 def _more(names: Sequence[str]) -> str:
     return f" and {len(names) - 5} more" if len(names) > 5 else ""
+
+
+def resumable(tx: Tx) -> list[int]:
+    """The goals that can still go on, oldest first."""
+    return [row["id"] for row in tx.all("goal.live")]

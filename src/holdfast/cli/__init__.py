@@ -30,7 +30,14 @@ class Command:
     summary: str
 
 
-COMMANDS: tuple[Command, ...] = ()
+COMMANDS: tuple[Command, ...] = (
+    Command("run", "holdfast.cli.run", "work on a goal until it is done and proven"),
+    Command("resume", "holdfast.cli.resume", "go on with what was interrupted"),
+    Command("events", "holdfast.cli.events", "the log of transitions and evidence"),
+    Command("why", "holdfast.cli.why", "which goal, attempt, prompt and model wrote a line"),
+    Command("undo", "holdfast.cli.undo", "walk a goal's work back, verified by tree hash"),
+    Command("replay", "holdfast.cli.replay", "run an attempt again from its record, offline"),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

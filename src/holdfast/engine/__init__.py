@@ -17,7 +17,8 @@ from holdfast.domain.ports import Clock
 from holdfast.engine.dispatch import brief, claim, holders, renew
 from holdfast.engine.intake import add_plan, cancel, force, pause, resume, signal, submit
 from holdfast.engine.journal import irreversible_before, record, step, steps_of
-from holdfast.engine.settle import expire, settle
+from holdfast.engine.settle import expire, settle, shown
+from holdfast.engine.undo import compensate
 from holdfast.store import Turnstile, Tx, Writer, open_reader, open_store, translated
 
 P = ParamSpec("P")
@@ -29,6 +30,7 @@ __all__ = [
     "brief",
     "cancel",
     "claim",
+    "compensate",
     "expire",
     "force",
     "holders",
@@ -38,6 +40,7 @@ __all__ = [
     "renew",
     "resume",
     "settle",
+    "shown",
     "signal",
     "step",
     "steps_of",

@@ -54,6 +54,11 @@ def end_cancelled(tx: Tx, task: sqlite3.Row, reason: str) -> None:
     _end(tx, task, attempt, "settle", outcome, encode(outcome).decode())
 
 
+def shown(tx: Tx, goal: int, commit: str) -> None:
+    """Remember that the user's branch shows a commit, so that only the missing is shown again."""
+    tx.run("goal.shown", id=goal, commit=commit)
+
+
 def unblock(tx: Tx, task: sqlite3.Row) -> None:
     """Let a blocked task start once nothing it requires is unmet. Idempotent."""
     if task["state"] != "blocked" or tx.all("task.unmet", id=task["id"]):

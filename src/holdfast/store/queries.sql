@@ -26,9 +26,9 @@ SELECT machine, entity, source, event, target FROM log WHERE kind = 'transition'
 
 -- name: transition.goal.submit
 INSERT INTO goals (id, text, repository, base_commit, base_tree, branch, tip_commit, branch_commit,
-                   model, budget_tokens, budget_usd, seed, state, created_ms)
+                   shown_commit, model, budget_tokens, budget_usd, seed, state, created_ms)
 VALUES (:id, :text, :repository, :base_commit, :base_tree, :branch, :base_commit, :base_commit,
-        :model, :budget_tokens, :budget_usd, :seed, :target, :now);
+        :base_commit, :model, :budget_tokens, :budget_usd, :seed, :target, :now);
 -- name: transition.goal
 UPDATE goals SET state = :target, reason = :reason, ended_ms = :ended_ms
 WHERE id = :id AND state = :source;
@@ -38,11 +38,13 @@ SELECT * FROM goals WHERE id = :id;
 SELECT * FROM goals ORDER BY id;
 -- name: goal.live
 SELECT DISTINCT g.* FROM goals g JOIN plans p ON p.goal_id = g.id
-WHERE p.state IN ('running', 'paused') ORDER BY g.id;
+WHERE p.state IN ('running', 'paused') OR g.shown_commit <> g.branch_commit ORDER BY g.id;
 -- name: goal.accept
 UPDATE goals SET tip_commit = :commit, branch_commit = :commit WHERE id = :id;
 -- name: goal.keep
 UPDATE goals SET branch_commit = :commit WHERE id = :id;
+-- name: goal.shown
+UPDATE goals SET shown_commit = :commit WHERE id = :id;
 -- name: goal.undone
 UPDATE goals SET undone_ms = :now WHERE id = :id;
 -- name: goal.spent

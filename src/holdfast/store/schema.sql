@@ -36,7 +36,8 @@ CREATE TABLE goals (
     base_tree      TEXT NOT NULL,
     branch         TEXT NOT NULL,
     tip_commit     TEXT NOT NULL,              -- last accepted work; the base of the next take
-    branch_commit  TEXT NOT NULL,              -- what the user's branch shows: the tip or kept work
+    branch_commit  TEXT NOT NULL,              -- what the user's branch shall show: tip or kept work
+    shown_commit   TEXT NOT NULL,              -- what it was last made to show
     model          TEXT NOT NULL,
     budget_tokens  INTEGER NOT NULL,
     budget_usd     REAL NOT NULL,

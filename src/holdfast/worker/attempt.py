@@ -28,6 +28,7 @@ from holdfast.engine.outlook import last_report, neighbours
 from holdfast.engine.undo import trees_to_undo
 from holdfast.errors import HoldfastError, Refused, Stale, Unavailable
 from holdfast.store import Tx
+from holdfast.worker.branch import show_branch
 from holdfast.worker.workshop import Workshop
 
 
@@ -177,7 +178,7 @@ async def _settle(
         break
     _say(shop, claim, "attempt", f"{claim.fence.session} {kept.kind}: {_headline(kept)}")
     if kept.commit and decision.event in ("succeed", "fail"):
-        await asyncio.to_thread(show_branch, shop, claim, repository, workspace, kept.commit)
+        await asyncio.to_thread(show_branch, shop, claim.fence.goal)
     return decision
 
 
@@ -217,21 +218,6 @@ def _commit(
     repository.fetch(workspace.git_dir, commit)
     repository.keep(f"refs/holdfast/goal-{claim.fence.goal}", commit)
     return replace(outcome, commit=commit, parent=parent)
-
-
-def show_branch(
-    shop: Workshop,
-    claim: Claim,
-    repository: Repository,
-    workspace: TaskWorkspace,
-    commit: str,
-) -> None:
-    """Move the goal's branch to its newest work; a branch the user holds is left as it is."""
-    try:
-        repository.fetch_branch(workspace.git_dir, commit, claim.branch)
-    except Refused as refused:
-        where = f"refs/holdfast/goal-{claim.fence.goal}"
-        _say(shop, claim, "branch", f"{refused}; the work is at {where}")
 
 
 async def _settle_cancelled(shop: Workshop, claim: Claim) -> Decision:

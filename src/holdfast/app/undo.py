@@ -1,0 +1,80 @@
+"""Undo a goal: check that nobody changed its branch since, then run its compensation plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from holdfast.adapters.repository import Repository
+from holdfast.app import App
+from holdfast.app.goals import work
+from holdfast.engine import compensate
+from holdfast.engine.undo import to_undo
+from holdfast.errors import Refused
+from holdfast.store import Tx
+
+
+def what_if(app: App, goal: int) -> dict[str, Any]:
+    """What undoing a goal would walk back, without doing it."""
+    row, tasks = app.engine.read(_goal, goal), app.engine.read(_to_undo, goal)
+    repository = Repository.open(Path(row["repository"]))
+    _unchanged(repository, row)
+    return {
+        "type": "undo",
+        "goal": goal,
+        "dry_run": True,
+        "tasks": tasks,
+        "files": repository.changed(row["branch_commit"], row["base_commit"])
+        if row["base_commit"]
+        else repository.files(row["branch_commit"]),
+        "base_tree": row["base_tree"],
+    }
+
+
+def undo(app: App, goal: int) -> dict[str, Any]:
+    """Walk a goal's work back, newest first; go on with an undo that was cut short.
+
+    Refuses, naming the files, when someone changed the goal's branch since.
+    """
+    row = app.engine.read(_goal, goal)
+    repository = Repository.open(Path(row["repository"]))
+    _unchanged(repository, row)
+    app.engine.call(compensate, goal)
+    result = work(app, goal, resumed=True)
+    after = app.engine.read(_goal, goal)
+    tree = repository.tree_of(after["branch_commit"])
+    return {
+        "type": "undo",
+        "goal": goal,
+        "state": result["state"],
+        "undone": result["undone"],
+        "branch": after["branch"],
+        "tree": tree,
+        "base_tree": after["base_tree"],
+        "tree_equal": tree == after["base_tree"],
+    }
+
+
+def _unchanged(repository: Repository, row: Any) -> None:
+    """The branch must hold what the goal left on it; a missing one will be made again."""
+    there = repository.branch_commit(row["branch"])
+    if there is None or there == row["branch_commit"]:
+        return
+    names = repository.changed(row["branch_commit"], there)
+    shown = ", ".join(names[:10]) or "its history"
+    raise Refused(
+        f"branch {row['branch']} changed since goal {row['id']} left it: {shown}",
+        hint="move those commits elsewhere, or undo them first",
+        code="changed_since",
+    )
+
+
+def _goal(tx: Tx, goal: int) -> Any:
+    row = tx.one("goal.get", id=goal)
+    if row is None:
+        raise Refused(f"there is no goal {goal}", hint="holdfast goal list")
+    return row
+
+
+def _to_undo(tx: Tx, goal: int) -> list[str]:
+    return [task["key"] for task in to_undo(tx, goal)]

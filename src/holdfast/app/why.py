@@ -1,0 +1,135 @@
+"""Why a line or an attempt is as it is: goal, task, attempt, step, prompt, bundle, model and cost.
+
+A line is followed by blame on the goal's branch to the commit, by the commit's trailers to the
+attempt, and by the attempt's trees to the step that wrote it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.adapters.git import Git, GitFailed
+from holdfast.adapters.repository import BlamedLine, Repository
+from holdfast.app import App
+from holdfast.context.bundle import Bundle
+from holdfast.domain.model import StepRow
+from holdfast.engine.outlook import usage
+from holdfast.engine.record import AttemptRecord, attempt_record
+from holdfast.errors import NotFound, Refused
+from holdfast.store import Tx
+
+_TRAILER = re.compile(r"^Holdfast-Attempt: (\d+\.\d+)$", re.MULTILINE)
+
+
+def why_line(app: App, path: str, line: int, *, goal: int = 0, rev: str = "") -> dict[str, Any]:
+    """Who wrote line `line` of `path`, on the newest goal's branch unless another is named."""
+    row = app.engine.read(_goal, goal)
+    repository = Repository.open(Path(row["repository"]))
+    blamed = repository.blame(rev or row["branch_commit"], _clean(path), line)
+    if blamed is None:
+        raise NotFound(
+            f"{path} has no line {line} on {row['branch']}", hint="PATH is relative to the top"
+        )
+    trailer = _TRAILER.search(repository.commit_message(blamed.commit))
+    found: dict[str, Any] = {
+        "path": path,
+        "line": line,
+        "text": blamed.text,
+        "commit": blamed.commit,
+    }
+    if trailer is None:
+        return {**found, "attempt": None, "note": "this line is older than the goal"}
+    record = app.engine.read(attempt_record, trailer.group(1))
+    return {**found, **_described(app, record), "step": _step_of(app, record, blamed)}
+
+
+def why_attempt(app: App, name: str) -> dict[str, Any]:
+    """What an attempt was given, did and cost."""
+    record = app.engine.read(attempt_record, name)
+    steps = [
+        {
+            "key": step.key,
+            "kind": step.kind,
+            "state": step.state,
+            "attempt": f"{record.fence.task}.{step.attempt}" if step.attempt else "person",
+            "tokens": step.usage.tokens,
+        }
+        for step in record.steps
+    ]
+    return {**_described(app, record), "steps": steps}
+
+
+def _described(app: App, record: AttemptRecord) -> dict[str, Any]:
+    bundle = msgspec.json.decode(record.bundle, type=Bundle)
+    outcome = record.outcome
+    return {
+        "goal": record.fence.goal,
+        "goal_text": bundle.goal,
+        "task": bundle.task.key,
+        "task_title": bundle.task.label,
+        "attempt": record.fence.session,
+        "prompt": bundle.task.prompt,
+        "bundle": record.bundle_sha256,
+        "bundle_items": msgspec.to_builtins(bundle.items),
+        "model": bundle.model,
+        "seed": bundle.seed,
+        "worker": record.worker,
+        "outcome": outcome.kind if outcome else "open",
+        "reason": outcome.reason if outcome else "",
+        "answer": outcome.answer if outcome else "",
+        "usage": usage(record.usage),
+    }
+
+
+def _step_of(app: App, record: AttemptRecord, blamed: BlamedLine) -> str | None:
+    """The step whose tree first held the line and kept it; None when its trees are gone."""
+    git_dir = app.home / "tasks" / str(record.fence.task) / "git"
+    if not git_dir.is_dir():
+        return None
+    git = Git(git_dir=git_dir)
+    writer: str | None = None
+    before = _copies(git, record.base_tree, blamed)
+    for step in _writing(record):
+        now = _copies(git, step.tree_after, blamed)
+        if now > before:
+            writer = step.key
+        before = now
+    return writer
+
+
+def _writing(record: AttemptRecord) -> list[StepRow]:
+    return [
+        step
+        for step in record.steps
+        if step.state == "done" and step.tree_after and step.tree_after != step.tree_before
+    ]
+
+
+def _copies(git: Git, tree: str, blamed: BlamedLine) -> int:
+    try:
+        content = git.run("cat-file", "blob", f"{tree}:{blamed.path}")
+    except GitFailed:
+        return 0
+    return content.decode(errors="replace").split("\n").count(blamed.text)
+
+
+def _goal(tx: Tx, goal: int) -> Any:
+    if goal:
+        row = tx.one("goal.get", id=goal)
+        if row is None:
+            raise NotFound(f"there is no goal {goal}")
+        return row
+    rows = tx.all("goal.list")
+    if not rows:
+        raise NotFound("there is no goal yet")
+    return rows[-1]
+
+
+def _clean(path: str) -> str:
+    if path.startswith("/") or ".." in Path(path).parts:
+        raise Refused(f"{path} is no path below the repository's top")
+    return path.removeprefix("./")

@@ -1,0 +1,37 @@
+"""Go on with what was interrupted, at the first step that is missing.
+
+  holdfast resume        every goal that can go on
+  holdfast resume 3      goal 3
+
+No recorded model call or tool call happens again. Exit codes are those of `holdfast run`.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from holdfast.app.goals import EXIT, resumable, work
+from holdfast.cli.common import add_place, opened, show_result
+from holdfast.cli.console import Console
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("goal", nargs="?", type=int, help="the goal's number (default: all)")
+    add_place(parser)
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    with opened(arguments, console) as app:
+        goals = [arguments.goal] if arguments.goal else app.engine.read(resumable)
+        if not goals:
+            console.say("nothing to resume")
+            if console.json:
+                console.emit({"type": "result", "goal": None, "state": None, "resumed": False})
+            return 0
+        codes = []
+        for goal in goals:
+            console.note(f"goal {goal} goes on")
+            result = work(app, goal, resumed=True)
+            show_result(console, result)
+            codes.append(EXIT[result["outcome"]])
+        return max(codes)

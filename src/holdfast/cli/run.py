@@ -1,0 +1,87 @@
+"""Work on a goal until it is done, and prove it by the checks.
+
+  holdfast run "Make the failing test pass" --model ollama:qwen3:8b --check "pytest -q"
+  holdfast run "Ship it" --plan plan.toml --model openai:gpt-5-mini --json
+
+Your working tree is never touched: the result is on a branch of its own. Kill it at any moment;
+`holdfast resume` goes on where it was. Exit codes: 0 passed, 1 failed, 2 refused, 3 waits for a
+person, 4 partial (work kept), 5 unverified (no check), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from holdfast.app.goals import EXIT, Wish, start, work
+from holdfast.cli.common import add_place, opened, show_result
+from holdfast.cli.console import Console
+from holdfast.config import Settings
+from holdfast.domain.model import Budget, Policy
+from holdfast.errors import Refused
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("goal", help="what you want, in a sentence")
+    add_place(parser)
+    parser.add_argument("--model", metavar="P:M", help="provider:model, such as ollama:qwen3:8b")
+    parser.add_argument(
+        "--check", action="append", default=[], metavar="CMD", help="command that proves it"
+    )
+    parser.add_argument("--plan", type=Path, metavar="FILE", help="your own plan, TOML or JSON")
+    parser.add_argument("--budget-usd", type=float, metavar="X", help="money it may spend")
+    parser.add_argument("--budget-tokens", type=int, metavar="N", help="tokens it may spend")
+    parser.add_argument("--max-turns", type=int, metavar="N", help="round trips per attempt")
+    parser.add_argument("--slots", type=int, metavar="N", help="tasks at the same time")
+    parser.add_argument(
+        "--calls", choices=("native", "json"), default="native", help="how tools are called"
+    )
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    if not arguments.goal.strip():
+        raise Refused("the goal is empty", hint='holdfast run "what you want"')
+    flags = {
+        name: getattr(arguments, name)
+        for name in ("model", "budget_usd", "budget_tokens", "max_turns", "slots")
+    }
+    with opened(arguments, console, must_exist=False, flags=flags) as app:
+        settings = app.settings
+        wish = Wish(
+            text=arguments.goal,
+            repo=Path(arguments.repo).expanduser(),
+            model=settings.model,
+            checks=tuple(arguments.check),
+            plan=arguments.plan,
+            policy=policy(settings, arguments.calls),
+            budget=Budget(tokens=settings.budget_tokens, usd=settings.budget_usd),
+        )
+        goal = asyncio.run(start(app, wish))
+        console.note(f"goal {goal} started; if this process dies: holdfast resume {goal}")
+        result = work(app, goal, resumed=False)
+        show_result(console, result)
+        return EXIT[result["outcome"]]
+
+
+def policy(settings: Settings, calls: str) -> Policy:
+    """The policy of a task as the settings have it."""
+    for name in ("max_turns", "slots"):
+        if getattr(settings, name) < 1:
+            raise Refused(f"{name} is {getattr(settings, name)}; it must be at least 1")
+    for name in ("budget_usd", "budget_tokens"):
+        if getattr(settings, name) < 0:
+            raise Refused(f"{name} is {getattr(settings, name)}; 0 means no limit")
+    return Policy(
+        max_turns=settings.max_turns,
+        max_attempts=settings.max_attempts,
+        max_takes=settings.max_takes,
+        max_verification_retries=settings.max_verification_retries,
+        repeat_limit=settings.repeat_limit,
+        stall_limit=settings.stall_limit,
+        attempt_s=settings.attempt_s,
+        check_s=settings.check_s,
+        backoff_ms=settings.backoff_ms,
+        backoff_ms_max=settings.backoff_ms_max,
+        calls="json" if calls == "json" else "native",
+    )

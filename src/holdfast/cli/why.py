@@ -1,0 +1,65 @@
+"""Why is it so: which goal, task, attempt, prompt, bundle, model and cost wrote a line.
+
+holdfast why src/app.py:12        a line, on the newest goal's branch
+holdfast why src/app.py:12 --goal 3
+holdfast why 4.2                  an attempt: what it was given, did and cost
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.app.why import why_attempt, why_line
+from holdfast.cli.common import add_place, opened
+from holdfast.cli.console import Console
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", help="PATH:LINE, or an attempt such as 4.2")
+    add_place(parser)
+    parser.add_argument("--goal", type=int, default=0, metavar="ID", help="whose branch to read")
+    parser.add_argument("--rev", default="", help="read this revision instead of the branch")
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    with opened(arguments, console, quiet=True) as app:
+        if re.fullmatch(r"\d+\.\d+", arguments.what):
+            found = why_attempt(app, arguments.what)
+        else:
+            path, _, line = arguments.what.rpartition(":")
+            if not path or not line.isdigit():
+                path, line = arguments.what, "1"
+            found = why_line(app, path, int(line), goal=arguments.goal, rev=arguments.rev)
+    if console.json:
+        console.emit({"type": "why", **found})
+    else:
+        _tell(console, found)
+    return 0
+
+
+def _tell(console: Console, found: Mapping[str, Any]) -> None:
+    if "path" in found:
+        console.say(f"{found['path']}:{found['line']}  {found['text']}")
+        console.say(f"  commit   {found['commit'][:12]}")
+    if found["attempt"] is None:
+        console.say(f"  {found['note']}")
+        return
+    spent = found["usage"]
+    money = "unknown price" if spent["cost_usd"] is None else f"${spent['cost_usd']:.6f}"
+    console.say(f"  goal     {found['goal']}: {found['goal_text']}")
+    console.say(f"  task     {found['task']}: {found['task_title']}")
+    step = f", step {found['step']}" if found.get("step") else ""
+    console.say(f"  attempt  {found['attempt']} ({found['outcome']}){step}")
+    console.say(f"  prompt   {found['prompt']}")
+    console.say(f"  bundle   {found['bundle'][:12]}, {len(found['bundle_items'])} items")
+    console.say(f"  model    {found['model']}, seed {found['seed']}")
+    console.say(f"  cost     {spent['tokens']} tokens, {money}")
+    for item in found["bundle_items"]:
+        console.say(
+            f"    {item['fate']:<5} {item['tokens']:>6} {item['source']} ({item['reason']})"
+        )
+    for step in found.get("steps", ()):
+        console.say(f"    {step['state']:<8} {step['key']} by {step['attempt']}")

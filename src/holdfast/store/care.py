@@ -1,0 +1,104 @@
+"""Care of the store: whole-store check, online backup that is opened and checked, restore.
+
+A backup is made beside writers (SQLite's backup API) after the source passed its integrity check,
+and counts only once the copy passed too. Restoring moves the damaged store aside, never deletes it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from holdfast.errors import Corrupt, NotFound, Refused
+from holdfast.store.database import APPLICATION_ID, open_reader, translated
+
+BACKUPS_KEPT = 3
+
+
+def check(path: Path) -> list[str]:
+    """Problems of a store, each a sentence; empty when it is sound. Reads the whole store."""
+    with translated(path):
+        connection = open_reader(path)
+        try:
+            problems = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
+            problems = [] if problems == ["ok"] else problems
+            for row in connection.execute("PRAGMA foreign_key_check"):
+                problems.append(f"table {row[0]} row {row[1]} points to a missing {row[2]}")
+            return problems
+        finally:
+            connection.close()
+
+
+def backup(path: Path, folder: Path, *, stamp_ms: int) -> Path:
+    """Copy a sound store into `folder`; returns the new file. Keeps the newest few.
+
+    Raises `Corrupt` when the store or the copy does not pass its check.
+    """
+    if not path.exists():
+        raise NotFound(f"there is no store at {path}")
+    problems = check(path)
+    if problems:
+        raise Corrupt(f"the store is damaged and was not copied: {problems[0]}", hint=_hint(path))
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    target = folder / f"holdfast-{stamp_ms}.db"
+    making = target.with_suffix(".making")
+    making.unlink(missing_ok=True)
+    making.touch(mode=0o600)
+    with translated(path):
+        source, copy = open_reader(path), sqlite3.connect(making)
+        try:
+            source.backup(copy)
+        finally:
+            source.close()
+            copy.close()
+    problems = check(making)
+    if problems:
+        making.unlink()
+        raise Corrupt(f"the copy did not pass its check: {problems[0]}", hint="try again")
+    making.rename(target)
+    for old in backups(folder)[:-BACKUPS_KEPT]:
+        old.unlink()
+    return target
+
+
+def restore(path: Path, source: Path, *, stamp_ms: int) -> Path | None:
+    """Put a checked backup in the store's place; returns where the old store was moved to."""
+    if not source.is_file():
+        raise NotFound(f"there is no backup {source}")
+    problems = check(source)
+    if problems:
+        raise Corrupt(f"the backup is damaged too: {problems[0]}", hint="choose an older one")
+    _own(source)
+    aside: Path | None = None
+    if path.exists():
+        aside = path.with_name(f"{path.name}.damaged-{stamp_ms}")
+        path.rename(aside)
+    for suffix in ("-wal", "-shm"):
+        leftover = path.with_name(path.name + suffix)
+        if leftover.exists():
+            leftover.rename(leftover.with_name(f"{leftover.name}.damaged-{stamp_ms}"))
+    making = path.with_suffix(".restoring")
+    making.write_bytes(source.read_bytes())
+    making.chmod(0o600)
+    making.rename(path)
+    return aside
+
+
+def backups(folder: Path) -> list[Path]:
+    """The backups of a folder, oldest first."""
+    return sorted(folder.glob("holdfast-*.db"), key=lambda path: (len(path.name), path.name))
+
+
+def _own(source: Path) -> None:
+    with translated(source):
+        connection = open_reader(source)
+        try:
+            found = connection.execute("PRAGMA application_id").fetchone()[0]
+        finally:
+            connection.close()
+    if found != APPLICATION_ID:
+        raise Refused(f"{source} is no backup of Holdfast")
+
+
+def _hint(path: Path) -> str:
+    return f"holdfast restore --home {path.parent}"
