@@ -216,7 +216,7 @@ def _commit(
         when_ms=shop.clock.now_ms(),
     )
     repository.fetch(workspace.git_dir, commit)
-    repository.keep(f"refs/holdfast/goal-{claim.fence.goal}", commit)
+    repository.keep(f"refs/holdfast/goals/{claim.fence.goal}", commit)
     return replace(outcome, commit=commit, parent=parent)
 
 

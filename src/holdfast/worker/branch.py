@@ -27,7 +27,7 @@ def show_branch(shop: Workshop, goal: int) -> None:
     try:
         repository.fetch_branch(shop.home, commit, row["branch"])
     except Refused as refused:
-        text = f"{refused}; the work is at refs/holdfast/goal-{goal}"
+        text = f"{refused}; the work is at refs/holdfast/goals/{goal}"
         shop.sink.show(Progress(kind="branch", goal=goal, task="", text=text))
         return
     shop.engine.call(shown, goal, commit)
