@@ -3,13 +3,15 @@
 import asyncio
 import json
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from holdfast.adapters.models import resolve
+from holdfast.adapters.models.ollama import OllamaModel
+from holdfast.adapters.models.openai import OpenAICompatibleModel
 from holdfast.domain.ports import (
     Message,
     Model,
@@ -22,6 +24,7 @@ from holdfast.domain.ports import (
 from holdfast.errors import ModelError, Refused, Unavailable
 from holdfast.testing import ScriptedServer
 
+T = TypeVar("T")
 ADAPTERS = ["ollama", "openai", "scripted"]
 OVER_HTTP = ["ollama", "openai"]
 UNICODE = 'Grüße, 世界 — 🦊 e\u0301 \u2028 \x85 \\ " end'
@@ -62,36 +65,40 @@ class World:
         self._tmp_path = tmp_path
         self.server: ScriptedServer | None = None
 
-    def ask(
+    def talk(
         self,
         script: Mapping[str, Any],
-        *requests: ModelRequest,
+        with_model: Callable[[Model], Awaitable[T]],
+        *,
         redact: Callable[[str], str] = same,
         timeout_s: float = 30.0,
         prices_file: Path | None = None,
-        probe: bool = False,
-    ) -> list[ModelReply]:
-        async def talk(model: Model) -> list[ModelReply]:
+    ) -> T:
+        async def run(spec: str, environ: Mapping[str, str]) -> T:
+            model = resolve(
+                spec, environ=environ, redact=redact, timeout_s=timeout_s, prices_file=prices_file
+            )
             try:
-                if probe:
-                    await model.probe()
-                return [await model.complete(each) for each in requests or (request(),)]
+                return await with_model(model)
             finally:
                 await model.aclose()
 
-        options: dict[str, Any] = {
-            "redact": redact,
-            "timeout_s": timeout_s,
-            "prices_file": prices_file,
-        }
         if self.adapter == "scripted":
             path = self._tmp_path / "script.json"
             path.write_text(json.dumps(script), encoding="utf-8")
-            return asyncio.run(talk(resolve(f"scripted:{path}", environ={}, **options)))
+            return asyncio.run(run(f"scripted:{path}", {}))
         with ScriptedServer(script, strict=True) as server:
             self.server = server
-            name = f"{self.adapter}:scripted"
-            return asyncio.run(talk(resolve(name, environ=server.environ(), **options)))
+            return asyncio.run(run(f"{self.adapter}:scripted", server.environ()))
+
+    def ask(
+        self, script: Mapping[str, Any], *requests: ModelRequest, **options: Any
+    ) -> list[ModelReply]:
+        async def each(model: Model) -> list[ModelReply]:
+            await model.probe()
+            return [await model.complete(asked) for asked in requests or (request(),)]
+
+        return self.talk(script, each, **options)
 
     def fails(self, script: Mapping[str, Any], **options: Any) -> ModelError:
         with pytest.raises(ModelError) as caught:
@@ -280,21 +287,10 @@ def test_a_fault_with_times_gives_way_to_the_normal_reply(world: World) -> None:
                 told.append((await model.complete(request())).text)
             except ModelError as error:
                 told.append(error.code)
-        await model.aclose()
         return told
 
     script = says({"text": "fine", "status": 503, "times": 2})
-    if world.adapter == "scripted":
-        path = Path(world._tmp_path / "s.json")
-        path.write_text(json.dumps(script), encoding="utf-8")
-        model = resolve(f"scripted:{path}", environ={}, redact=same, timeout_s=9)
-        assert asyncio.run(three(model)) == ["overloaded", "overloaded", "fine"]
-        return
-    with ScriptedServer(script) as server:
-        model = resolve(
-            f"{world.adapter}:scripted", environ=server.environ(), redact=same, timeout_s=9
-        )
-        assert asyncio.run(three(model)) == ["overloaded", "overloaded", "fine"]
+    assert world.talk(script, three) == ["overloaded", "overloaded", "fine"]
 
 
 def test_a_slow_reply_ends_at_the_limit(world: World) -> None:
@@ -356,10 +352,9 @@ def test_what_the_server_says_outweighs_its_status(
 
 
 def test_a_reply_the_provider_filtered_says_so(world: World) -> None:
-    if world.adapter == "ollama":
-        pytest.skip("Ollama has no content filter")
     [reply] = world.ask(says({"text": "", "finish_reason": "content_filter"}))
-    assert reply.finish_reason == "content_filter"
+    # Ollama filters nothing and has no word for it.
+    assert reply.finish_reason == ("stop" if world.adapter == "ollama" else "content_filter")
 
 
 def test_a_reply_cut_at_the_output_limit_says_so(world: World) -> None:
@@ -368,8 +363,77 @@ def test_a_reply_cut_at_the_output_limit_says_so(world: World) -> None:
 
 
 def test_a_good_endpoint_passes_the_probe(world: World) -> None:
-    [reply] = world.ask(says({"text": "ok"}), probe=True)
-    assert reply.text == "ok"
+    assert world.talk(says({"text": "ok"}), lambda model: model.probe()) is None
+
+
+@pytest.mark.parametrize("adapter", ["openai", "scripted"])
+def test_a_call_that_was_announced_and_lost_is_malformed(adapter: str, tmp_path: Path) -> None:
+    error = World(adapter, tmp_path).fails(says({"text": "", "finish_reason": "tool_calls"}))
+    assert (error.failure_class, error.code) == ("transient", "malformed_reply")
+
+
+@pytest.mark.parametrize("message", ["slow down", "boom"])
+def test_an_error_inside_a_stream_means_what_it_says(remote: World, message: str) -> None:
+    kind = "rate_limit_exceeded" if message == "slow down" else None
+    error = {"error": {"message": message, "code": kind}}
+    body = json.dumps(error) if remote.adapter == "ollama" else f"data: {json.dumps(error)}\n\n"
+    if remote.adapter == "ollama":
+        body = json.dumps({"error": message})
+    caught = remote.fails(says({"malformed": body}))
+    assert message in caught.message
+    limited = remote.adapter == "openai" and message == "slow down"
+    assert caught.failure_class == ("transient" if limited else "unknown")
+
+
+@pytest.mark.parametrize("reply_bytes_max", [2_000, 2_000_000])
+def test_a_reply_stops_at_the_size_limit(remote: World, reply_bytes_max: int) -> None:
+    with ScriptedServer(says({"text": "word " * 5_000})) as server:
+        environ = server.environ()
+        common: dict[str, Any] = {
+            "redact": same,
+            "timeout_s": 30.0,
+            "price": None,
+            "reply_bytes_max": reply_bytes_max,
+        }
+
+        async def call() -> str:
+            model: Model = (
+                OllamaModel("scripted", host=environ["OLLAMA_HOST"], **common)
+                if remote.adapter == "ollama"
+                else OpenAICompatibleModel(
+                    "scripted", base_url=environ["OPENAI_BASE_URL"], api_key="", **common
+                )
+            )
+            try:
+                return (await model.complete(request())).text
+            finally:
+                await model.aclose()
+
+        if reply_bytes_max == 2_000:
+            with pytest.raises(ModelError, match="larger than 2000 bytes") as caught:
+                asyncio.run(call())
+            assert (caught.value.failure_class, caught.value.code) == ("logic", "reply_too_large")
+        else:
+            assert asyncio.run(call()) == "word " * 5_000
+
+
+def test_a_conversation_beyond_the_window_is_refused_before_it_is_truncated() -> None:
+    long = request(Message(role="user", content="word " * 500))
+
+    async def call(environ: Mapping[str, str]) -> str:
+        model = resolved("ollama", environ)
+        try:
+            return (await model.complete(long)).text
+        finally:
+            await model.aclose()
+
+    with ScriptedServer(says({"text": "ok"}, context_tokens=256)) as server:
+        with pytest.raises(ModelError, match="window of 256") as caught:
+            asyncio.run(call(server.environ()))
+        assert (caught.value.failure_class, caught.value.code) == ("logic", "context_too_long")
+        assert server.calls == ()
+    with ScriptedServer(says({"text": "ok"}, context_tokens=1024)) as server:
+        assert asyncio.run(call(server.environ())) == "ok"
 
 
 def resolved(adapter: str, environ: Mapping[str, str], name: str = "scripted") -> Model:

@@ -29,6 +29,7 @@ from holdfast.adapters.models.script import (
     load_script,
     parse_script,
 )
+from holdfast.errors import Unavailable
 from holdfast.testing import dialects, validate
 
 BODY_BYTES_MAX = 64_000_000
@@ -82,7 +83,10 @@ class ScriptedServer:
     ) -> None:
         loaded = load_script(script) if isinstance(script, Path) else parse_script(script)
         self._desk = _Desk(loaded, log, strict=strict)
-        self._http = _Server(port, self._desk)
+        try:
+            self._http = _Server(port, self._desk)
+        except OSError as error:
+            raise Unavailable(f"cannot listen on 127.0.0.1:{port}: {error}") from error
         self._thread = threading.Thread(
             target=self._http.serve_forever, args=(0.02,), name="scripted-model", daemon=True
         )
@@ -190,7 +194,7 @@ class _Desk:
             return refusal
         if not isinstance(body, dict):
             return self._refuse(dialect, 400, "the body is no object")
-        if problem := validate.basic_check(body) or self._checks[dialect]()(body):
+        if problem := self._checks[dialect]()(body):
             return self._refuse(dialect, 400, f"invalid request: {problem}")
         if not self._knows(body["model"]):
             return self._refuse(dialect, 404, f"model {body['model']!r} not found")
@@ -250,6 +254,7 @@ class _Desk:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128
 
     def __init__(self, port: int, desk: _Desk) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
