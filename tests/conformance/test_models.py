@@ -3,15 +3,20 @@
 import asyncio
 import json
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
-from holdfast.adapters.models import resolve
+from holdfast.adapters.models import resolve, transport
 from holdfast.adapters.models.ollama import OllamaModel
 from holdfast.adapters.models.openai import OpenAICompatibleModel
+from holdfast.adapters.models.replies import canonical_json
 from holdfast.domain.ports import (
     Message,
     Model,
@@ -525,3 +530,107 @@ def test_usage_of_equal_requests_is_equal_in_every_adapter(tmp_path: Path) -> No
     replies = [World(adapter, tmp_path).ask(script)[0] for adapter in ADAPTERS]
     assert {(each.usage.tokens_in, each.usage.tokens_out) for each in replies} == {(3, 4)}
     assert replies[0].usage + Usage() == replies[0].usage
+
+
+class OddEndpoint(BaseHTTPRequestHandler):
+    """Answers every request with the status and body its server carries."""
+
+    def do_GET(self) -> None:
+        status, body = self.server.answer  # type: ignore[attr-defined]  set by `odd_endpoint`
+        self.send_response(status)
+        self.send_header("Location", "http://127.0.0.1:9/elsewhere")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Silent."""
+
+
+@contextmanager
+def odd_endpoint(status: int, body: bytes) -> Iterator[dict[str, str]]:
+    with HTTPServer(("127.0.0.1", 0), OddEndpoint) as server:
+        server.answer = (status, body)  # type: ignore[attr-defined]  read by `OddEndpoint`
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        try:
+            yield {"OLLAMA_HOST": url, "OPENAI_BASE_URL": url}
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_an_endpoint_that_speaks_something_else_fails_the_probe(remote: World) -> None:
+    with odd_endpoint(200, b"<html>welcome</html>") as environ:
+        with pytest.raises(Unavailable, match="malformed") as caught:
+            asyncio.run(probed(resolved(remote.adapter, environ)))
+        assert caught.value.hint
+
+
+def test_an_openai_compatible_server_without_a_list_of_models_passes_the_probe() -> None:
+    for answer in [(404, b"nothing here"), (200, b'{"data":[]}')]:
+        with odd_endpoint(*answer) as environ:
+            asyncio.run(probed(resolved("openai", environ)))
+    with odd_endpoint(403, b"") as environ, pytest.raises(Refused, match="answered 403"):
+        asyncio.run(probed(resolved("openai", environ)))
+
+
+def test_a_redirect_is_not_followed(remote: World) -> None:
+    async def call(model: Model) -> None:
+        try:
+            await model.complete(request())
+        finally:
+            await model.aclose()
+
+    with odd_endpoint(307, b"") as environ, pytest.raises(ModelError) as caught:
+        asyncio.run(call(resolved(remote.adapter, environ)))
+    assert (caught.value.failure_class, caught.value.code) == ("logic", "bad_endpoint")
+
+
+def test_an_endpoint_that_never_answers_ends_the_probe(remote: World) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        environ = {"OLLAMA_HOST": url, "OPENAI_BASE_URL": url}
+        model = resolve(f"{remote.adapter}:scripted", environ=environ, redact=same, timeout_s=0.2)
+        with pytest.raises(Unavailable, match=r"within 0\.2 s"):
+            asyncio.run(probed(model))
+    assert transport.PROBE_S_MAX < 5
+
+
+def test_a_stream_that_ends_politely_before_the_model_was_done_is_cut(remote: World) -> None:
+    delta = {"index": 0, "delta": {"content": "half"}, "finish_reason": None}
+    event = {"id": "a", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    body = (
+        json.dumps({"message": {"content": "half"}}) + "\n"
+        if remote.adapter == "ollama"
+        else f"data: {json.dumps({**event, 'choices': [delta]})}\n\n"
+    )
+    error = remote.fails(says({"malformed": body}))
+    assert (error.failure_class, error.code) == ("transient", "connection_lost")
+
+
+@pytest.mark.parametrize("name", ["gpt-5", "gpt-4o"])
+def test_a_reasoning_model_is_not_sent_a_temperature(name: str) -> None:
+    async def call(environ: Mapping[str, str]) -> None:
+        model = resolved("openai", environ, name)
+        asked = ModelRequest(model=name, messages=request().messages, temperature=0.1)
+        try:
+            await model.complete(asked)
+        finally:
+            await model.aclose()
+
+    with ScriptedServer(says({"text": "ok"}, models=[name]), strict=True) as server:
+        asyncio.run(call(server.environ()))
+        expected = {"model": name, "stream": True, "stream_options": {"include_usage": True}}
+        expected["messages"] = [
+            {"role": "system", "content": "You are a test."},
+            {"role": "user", "content": "Make the failing test pass"},
+        ]
+        if name == "gpt-4o":
+            expected["temperature"] = 0.1
+        assert server.calls[0].sha256 == sha256(canonical_json(expected).encode()).hexdigest()

@@ -6,7 +6,9 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import ollama
 import openai
 import pytest
 
+from holdfast.adapters.models import script
 from holdfast.errors import Refused, Unavailable
 from holdfast.testing import ScriptedServer
 from holdfast.testing.__main__ import main
@@ -295,7 +298,7 @@ def test_without_the_packages_the_shape_is_still_checked(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("script", "says"),
+    ("data", "says"),
     [
         ({"rules": [{"replies": [{"txt": "x"}]}]}, r"\$\.rules\[0\]\.replies\[0\]"),
         ({"rules": [{}]}, "replies"),
@@ -305,10 +308,10 @@ def test_without_the_packages_the_shape_is_still_checked(monkeypatch: pytest.Mon
     ],
 )
 def test_a_file_that_is_no_script_is_refused_with_the_place(
-    script: dict[str, Any], says: str
+    data: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(Refused, match=says):
-        ScriptedServer(script)
+        ScriptedServer(data)
 
 
 def test_a_script_that_cannot_be_parsed_is_refused(tmp_path: Path) -> None:
@@ -351,12 +354,10 @@ class server_block:
 
 
 def test_a_script_can_be_toml_and_served_by_a_process_that_counts(tmp_path: Path) -> None:
-    script, log = tmp_path / "script.toml", tmp_path / "calls.jsonl"
-    script.write_text(
-        '[[rules]]\nwhen = "hel"\n[[rules.replies]]\ntext = "one"\n', encoding="utf-8"
-    )
+    file, log = tmp_path / "script.toml", tmp_path / "calls.jsonl"
+    file.write_text('[[rules]]\nwhen = "hel"\n[[rules.replies]]\ntext = "one"\n', encoding="utf-8")
     log.write_text('{"kept": true}\n', encoding="utf-8")
-    command = [sys.executable, "-m", "holdfast.testing", "serve", str(script), "--log", str(log)]
+    command = [sys.executable, "-m", "holdfast.testing", "serve", str(file), "--log", str(log)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -397,3 +398,25 @@ def test_the_log_is_private_to_its_owner(tmp_path: Path) -> None:
     with ScriptedServer(TALK, log=log) as server:
         post(server.url, "/api/chat", {"model": "scripted", "messages": HELLO})
     assert os.stat(log).st_mode & 0o077 == 0
+
+
+def test_many_clients_at_once_are_all_answered_and_counted(tmp_path: Path) -> None:
+    log = tmp_path / "calls.jsonl"
+    body = {"model": "scripted", "messages": HELLO}
+    with ScriptedServer(TALK, log=log) as server, ThreadPoolExecutor(20) as clients:
+        asked = [clients.submit(post, server.url, "/api/chat", body) for _ in range(60)]
+        assert {each.result()[0] for each in asked} == {200}
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert [line["sequence"] for line in lines] == list(range(1, 61))
+
+
+def test_the_example_in_the_description_of_the_format_is_a_script(tmp_path: Path) -> None:
+    example = textwrap.dedent(
+        (script.__doc__ or "").partition("JSON:\n")[2].partition("\nOther")[0]
+    )
+    path = tmp_path / "example.toml"
+    path.write_text(example, encoding="utf-8")
+    loaded = script.load_script(path)
+    assert loaded.chunk_bytes == 3
+    assert [reply.status for reply in loaded.rules[0].replies] == [0, 429]
+    assert loaded.rules[0].replies[0].calls[0].arguments_text == '{"path":"a.py"}'

@@ -1,5 +1,6 @@
 """Where a stream is cut into pieces never changes the reply it decodes to."""
 
+import contextlib
 import json
 from itertools import pairwise
 
@@ -24,6 +25,17 @@ CALLS = st.lists(
     max_size=3,
 )
 REPLIES = st.fixed_dictionaries({"text": TEXT, "thinking": TEXT, "calls": CALLS})
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(
+            st.sampled_from(["message", "content", "tool_calls", "function", "arguments", "done"]),
+            inner,
+        )
+    ),
+    max_leaves=8,
+)
 BODY = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "hi"}]}
 
 
@@ -65,3 +77,11 @@ def test_a_stream_that_stops_early_is_never_a_reply(reply: dict[str, object], at
     wire = b"".join(dialects.ollama_frames(scripted(reply), BODY)).rstrip(b"\n")
     with pytest.raises(ModelError):
         decode([wire[: at % len(wire)]])
+
+
+@given(
+    st.lists(st.binary(max_size=30) | JSON.map(lambda value: json.dumps(value).encode() + b"\n"))
+)
+def test_no_bytes_raise_anything_but_a_model_error(pieces: list[bytes]) -> None:
+    with contextlib.suppress(ModelError):
+        decode(pieces)

@@ -15,7 +15,9 @@ def same(text: str) -> str:
 @pytest.mark.parametrize("status", [*range(200, 600), 0, 999])
 def test_every_status_has_a_row_and_4xx_is_transient_only_where_waiting_helps(status: int) -> None:
     row = classify(status, "")
-    if 400 <= status < 500:
+    if 300 <= status < 400:
+        assert (row.failure_class, row.code) == ("logic", "bad_endpoint")
+    elif 400 <= status < 500:
         waiting = row.failure_class == "transient"
         assert waiting is (status in {408, 409, 425, 429})
     elif status >= 500 and status < 600:

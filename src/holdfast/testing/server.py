@@ -218,7 +218,7 @@ class _Desk:
         key = self.script.api_key
         if not key or authorization == f"Bearer {key}":
             return None
-        return self._refuse("openai", 401, f"Incorrect API key provided: {authorization}")
+        return self._refuse("openai", 401, "Incorrect API key provided")
 
     def _knows(self, name: Any) -> bool:
         known = {*self.script.models, *(f"{model}:latest" for model in self.script.models)}

@@ -82,7 +82,9 @@ class OllamaModel:
 
     async def probe(self) -> None:
         hint = "start it with `ollama serve`, or set OLLAMA_HOST"
-        async with transport.probing(self._endpoint, hint, self._redact):
+        async with transport.probing(
+            self._timeout_s, endpoint=self._endpoint, hint=hint, redact=self._redact
+        ):
             tags = await transport.fetch_json(
                 self._client, "GET", "/api/tags", _Tags, redact=self._redact
             )

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
-from openai import AsyncOpenAI
+from openai import APIStatusError, AsyncOpenAI
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelHTTPError
 from pydantic_ai.messages import (
@@ -112,7 +112,9 @@ class OpenAICompatibleModel:
 
     async def probe(self) -> None:
         hint = "check OPENAI_BASE_URL and the network"
-        async with transport.probing(self._endpoint, hint, self._redact):
+        async with transport.probing(
+            self._timeout_s, endpoint=self._endpoint, hint=hint, redact=self._redact
+        ):
             try:
                 listed = await transport.fetch_json(
                     self._client, "GET", "models", _Models, redact=self._redact
@@ -178,6 +180,10 @@ class OpenAICompatibleModel:
             case ModelAPIError(in_stream=True):
                 body = error.body or {"message": error.message}
                 return failures.refused_by_server(500, {}, body, redact=self._redact)
+            case ModelAPIError(__cause__=APIStatusError() as answer):
+                return failures.refused_by_server(
+                    answer.status_code, answer.response.headers, b"", redact=self._redact
+                )
             case ModelAPIError() if "finish_reason" in error.message:
                 return failures.cut("the stream ended before the model was done")
             case _:

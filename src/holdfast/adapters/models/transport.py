@@ -125,10 +125,12 @@ async def fetch_json(
 
 
 @asynccontextmanager
-async def probing(endpoint: str, hint: str, redact: Callable[[str], str]) -> AsyncIterator[None]:
+async def probing(
+    timeout_s: float, *, endpoint: str, hint: str, redact: Callable[[str], str]
+) -> AsyncIterator[None]:
     """A probe's block: within `PROBE_S_MAX`, its failures become one line a person can act on."""
     try:
-        async with deadline(PROBE_S_MAX, endpoint=endpoint, redact=redact):
+        async with deadline(min(timeout_s, PROBE_S_MAX), endpoint=endpoint, redact=redact):
             yield
     except ModelError as error:
         if error.failure_class == "policy":
