@@ -634,3 +634,53 @@ def test_a_reasoning_model_is_not_sent_a_temperature(name: str) -> None:
         if name == "gpt-4o":
             expected["temperature"] = 0.1
         assert server.calls[0].sha256 == sha256(canonical_json(expected).encode()).hexdigest()
+
+
+def test_a_whole_conversation_goes_out_word_for_word(remote: World) -> None:
+    arguments = '{ "path": "<a>" }'
+    output = ' {"not": "parsed"}\n\n'
+    conversation = (
+        Message(
+            role="assistant",
+            content=" Let me look.\n",
+            calls=(ToolCall(id="call_0", name="read_file", arguments=arguments),),
+        ),
+        Message(role="tool", content=output, call_id="call_0", tool="read_file"),
+        Message(role="assistant", content=""),
+        Message(role="user", content="Go on"),
+    )
+    function = {"name": "read_file", "description": "Read a file.", "parameters": READ.parameters}
+    tools = [{"type": "function", "function": function}]
+    opening = [
+        {"role": "system", "content": "You are a test."},
+        {"role": "user", "content": "Make the failing test pass"},
+    ]
+    ending = [{"role": "assistant", "content": ""}, {"role": "user", "content": "Go on"}]
+    if remote.adapter == "ollama":
+        called: dict[str, Any] = {"function": {"name": "read_file", "arguments": {"path": "<a>"}}}
+        answer = {"role": "tool", "content": output, "tool_name": "read_file"}
+        expected: dict[str, Any] = {"options": {"num_ctx": 32_768, "seed": 3, "num_predict": 50}}
+    else:
+        raw = {"name": "read_file", "arguments": '{"path":"<a>"}'}  # blanks do not matter
+        called = {"id": "call_0", "type": "function", "function": raw}
+        answer = {"role": "tool", "content": output, "tool_call_id": "call_0"}
+        expected = {
+            "stream_options": {"include_usage": True},
+            "tool_choice": "auto",
+            "seed": 3,
+            "max_completion_tokens": 50,
+        }
+    asked = {"role": "assistant", "content": " Let me look.\n", "tool_calls": [called]}
+    expected |= {
+        "model": "scripted",
+        "stream": True,
+        "tools": tools,
+        "messages": [*opening, asked, answer, *ending],
+    }
+    remote.ask(
+        says({"text": "1"}, {"text": "2"}, {"text": "3"}),
+        request(*conversation, seed=3, output_tokens_max=50),
+    )
+    assert remote.server is not None
+    sent = remote.server.calls[0].sha256
+    assert sent == sha256(canonical_json(expected).encode()).hexdigest()

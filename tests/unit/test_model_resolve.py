@@ -13,6 +13,7 @@ from holdfast.adapters.models import PROVIDERS, resolve
 from holdfast.adapters.models.ollama import base_url, chat_body
 from holdfast.adapters.models.replaying import ReplayingModel
 from holdfast.adapters.models.replies import canonical_json, well_formed
+from holdfast.adapters.models.transport import is_loopback
 from holdfast.domain.ports import Message, Model, ModelReply, ModelRequest, ToolCall
 from holdfast.errors import Divergence, Refused
 
@@ -125,7 +126,7 @@ def test_arguments_that_are_no_object_go_back_to_ollama_under_a_name_that_says_s
     )
     [message] = chat_body(asked, num_ctx=512)["messages"]
     sent = message["tool_calls"][0]["function"]["arguments"]
-    assert sent == {"malformed_arguments": text}
+    assert sent == {"INVALID_JSON": text}
 
 
 def test_a_replaying_model_gives_each_reply_once_and_then_diverges() -> None:
@@ -154,3 +155,18 @@ def test_a_scripted_model_is_named_after_its_file(tmp_path: Path) -> None:
     path.write_text('{"rules":[{"replies":[]}],"context_tokens":77}', encoding="utf-8")
     model = made(f"scripted:{path}")
     assert (model.name, model.context_tokens) == (f"scripted:{path}", 77)
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("http://127.0.0.1:1", True),
+        ("http://[::1]:1", True),
+        ("http://localhost/v1", True),
+        ("http://model.localhost", True),
+        ("http://10.0.0.1", False),
+        ("https://localhost.example.com", False),
+    ],
+)
+def test_only_this_machine_is_reached_without_a_proxy(url: str, here: bool) -> None:
+    assert is_loopback(url) is here

@@ -15,7 +15,8 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -146,8 +147,8 @@ class _Desk:
         self._lock = threading.Lock()
         self._log = log
         self._checks: dict[str, Callable[[], validate.Check]] = {
-            "ollama": _once(lambda: validate.ollama_check(strict=strict)),
-            "openai": _once(lambda: validate.openai_check(strict=strict)),
+            "ollama": cache(partial(validate.ollama_check, strict=strict)),
+            "openai": cache(partial(validate.openai_check, strict=strict)),
         }
         if strict:
             for check in self._checks.values():
@@ -202,7 +203,7 @@ class _Desk:
             cue = self._prompter.cue(dialects.request_messages(body))
         if (reply := cue.reply) is None:
             refusal = self._refuse(dialect, 500, cue.problem)
-            return _Answer(**{**vars(refusal), "rule": cue.rule, "turn": cue.turn})
+            return replace(refusal, rule=cue.rule, turn=cue.turn)
         if reply.status:
             shown = dialects.error_body(dialect, reply.status, "scripted failure")
             status, sent = reply.status, reply.body.encode() or shown
@@ -338,17 +339,3 @@ def _object(raw: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _once(make: Callable[[], validate.Check]) -> Callable[[], validate.Check]:
-    """`make`, called at the first use only and by one thread at a time."""
-    made: list[validate.Check] = []
-    lock = threading.Lock()
-
-    def get() -> validate.Check:
-        with lock:
-            if not made:
-                made.append(make())
-            return made[0]
-
-    return get

@@ -254,13 +254,13 @@ def _message(message: Message) -> dict[str, Any]:
 def _arguments(text: str) -> Mapping[str, Any]:
     """Ollama takes an object only; what a model garbled goes back to it under a name that says so.
 
-    Native Ollama calls are always objects, so this happens to conversations from elsewhere.
+    The name is the one pydantic-ai uses, so that a conversation reads alike at either endpoint.
     """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = None
-    return value if isinstance(value, dict) else {"malformed_arguments": text}
+    return value if isinstance(value, dict) else {"INVALID_JSON": text}
 
 
 def _call(function: _Function) -> ToolCall:
