@@ -190,7 +190,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def one_line(text: str, redact: Callable[[str], str]) -> str:
-    flat = redact(" ".join(text.split()))
+    flat = " ".join(redact(text).split())
     return flat if len(flat) <= MESSAGE_CHARS_MAX else flat[: MESSAGE_CHARS_MAX - 1] + "…"
 
 
