@@ -163,6 +163,13 @@ class TaskWorkspace:
             for path, _ in links:
                 (self._root / path).mkdir(parents=True, exist_ok=True)
 
+    def borrow(self, git_dir: Path) -> None:
+        """Read another task's objects too, so that its trees can be restored here. Idempotent."""
+        line = _quoted(git_dir / "objects")
+        known = _alternates(self.git_dir).read_text()
+        if line not in known:
+            _alternates(self.git_dir).write_text(known + line)
+
     def ignored(self) -> list[str]:
         """Ignored files and directories (`name/`) that lie in the working directory now."""
         with self._alone() as git:
@@ -256,10 +263,19 @@ def _make_private(git_dir: Path, repository: Repository) -> None:
     (info / "attributes").write_text(_ATTRIBUTES)
     (info / "exclude").write_bytes(repository.excludes())
     (git_dir / "objects" / "info").mkdir(exist_ok=True)
-    quoted = str(repository.objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    (git_dir / "objects" / "info" / "alternates").write_text(f'"{quoted}"\n')
+    _alternates(git_dir).write_text(_quoted(repository.objects))
     if shallow := repository.shallow():
         (git_dir / "shallow").write_bytes(shallow)
+
+
+def _alternates(git_dir: Path) -> Path:
+    return git_dir / "objects" / "info" / "alternates"
+
+
+def _quoted(objects: Path) -> str:
+    """A line of an alternates file, quoted as git reads it."""
+    text = str(objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{text}"\n'
 
 
 def _check_id(name: str) -> None:

@@ -34,7 +34,7 @@ from holdfast.domain.ports import (
     Workspace,
 )
 from holdfast.engine.journal import Record
-from holdfast.errors import Divergence, Exhausted
+from holdfast.errors import Divergence, Exhausted, ModelError
 
 OUTPUT_RESERVE_TOKENS = 1024
 
@@ -132,6 +132,13 @@ async def ask(job: Job, talk: Conversation, key: str) -> Reply:
     )
     said = msgspec.json.decode(content, type=Reply)
     _same_reading(key, said, parse(said.reply, specs, job.problems))
+    if said.reply.finish_reason == "content_filter":
+        await job.journal.flush()
+        raise ModelError(
+            "the provider's content filter ended the reply",
+            failure_class="policy",
+            code="content_filter",
+        )
     talk.assistant(said.reply, [call.call for call in said.actions.calls], key)
     job.sink.show(_progress(job, "turn", f"{key.partition('/')[0]} {_gist(said)}"))
     return said

@@ -81,8 +81,11 @@ async def start(app: App, wish: Wish) -> int:
     """Check everything, then make the goal; returns its id. Notes go to the sink."""
     plan = _plan(wish)
     names = sorted({task.model or wish.model for task in plan.tasks if task.kind != "shell"})
-    for name in names:
-        await _check_model(app, name, wish.budget)
+    try:
+        for name in names:
+            await _check_model(app, name, wish.budget)
+    finally:
+        await app.close_models()
     _ = app.sandbox  # refuse before a goal exists when commands have no wall
     make_home(app.home)
     repository = open_repository(app, wish.repo)
@@ -162,9 +165,7 @@ async def _work(app: App, goal: int) -> None:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
-        for model in list(app._models.values()):
-            await model.aclose()
-        app._models.clear()
+        await app.close_models()
 
 
 def _plan(wish: Wish) -> PlanSpec:

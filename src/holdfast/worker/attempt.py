@@ -7,7 +7,9 @@ anyone else may start (self-fencing); one that lost its lease reports nothing.
 from __future__ import annotations
 
 import asyncio
+import traceback
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 
@@ -63,6 +65,9 @@ async def _work(shop: Workshop, claim: Claim) -> Decision:
         return await shop.engine.acall(settle, claim.fence, outcome)
     except HoldfastError as error:
         outcome = Outcome(kind="failed", failure="policy", reason=error.code, detail=str(error))
+        return await shop.engine.acall(settle, claim.fence, outcome)
+    except Exception as error:  # a bug, ours or a tool's: the goal ends with the evidence
+        outcome = Outcome(kind="failed", failure="unknown", reason="crashed", detail=_where(error))
         return await shop.engine.acall(settle, claim.fence, outcome)
     return await _settle(shop, claim, repository, workspace, outcome, base_tree)
 
@@ -129,7 +134,8 @@ def _surroundings(
     undo: tuple[str, ...] = ()
     if claim.spec.kind == "compensate":
         undo, commit, parent = shop.engine.read(trees_to_undo, claim.spec.compensates)
-        if undo[0] != base_tree:  # merged with other work: its commit is the one step to undo
+        gone = not shop.git_dir(claim.spec.compensates).is_dir()
+        if gone or undo[0] != base_tree:  # no step trees, or merged: its commit is the one step
             undo = (repository.tree_of(commit), repository.tree_of(parent))
 
     def read(path: str) -> str | None:
@@ -267,6 +273,12 @@ def _message(claim: Claim, outcome: Outcome) -> str:
 def _headline(outcome: Outcome) -> str:
     text = outcome.detail or outcome.answer or outcome.reason
     return text.splitlines()[0][:200] if text else "done"
+
+
+def _where(error: Exception) -> str:
+    """An unexpected exception for a person: what, and the line that raised it."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
 
 
 def _say(shop: Workshop, claim: Claim, kind: str, text: str) -> None:
