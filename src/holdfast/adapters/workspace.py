@@ -151,14 +151,13 @@ class TaskWorkspace:
             links = gitlinks_of(git, tree)
             plain = without_gitlinks(git, tree, links) if links else tree
             self._links_file.write_bytes(b"".join(link_line(*link) for link in links))
-            strip_nested(git)
             try:
-                git.run("read-tree", "--reset", "-u", plain)
+                _checkout(git, plain)
             except GitFailed:
                 # An index a power cut damaged, or directories a command made read-only.
                 (git.git_dir / "index").unlink(missing_ok=True)
                 unlock(self._root)
-                git.run("read-tree", "--reset", "-u", plain)
+                _checkout(git, plain)
             clean(git)
             for path, _ in links:
                 (self._root / path).mkdir(parents=True, exist_ok=True)
@@ -276,6 +275,11 @@ def _quoted(objects: Path) -> str:
     """A line of an alternates file, quoted as git reads it."""
     text = str(objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text}"\n'
+
+
+def _checkout(git: Git, tree: str) -> None:
+    strip_nested(git)
+    git.run("read-tree", "--reset", "-u", tree)
 
 
 def _check_id(name: str) -> None:
