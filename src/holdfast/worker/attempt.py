@@ -142,7 +142,7 @@ def _surroundings(
         content = repository.blob(base_tree, path)
         if content is None or b"\0" in content[:8192]:
             return None
-        return content.decode(errors="replace")
+        return shop.redact(content.decode(errors="replace"))
 
     return Surroundings(
         files=repository.files(base_tree),
