@@ -21,7 +21,6 @@ import selectors
 import subprocess
 import sys
 import threading
-import weakref
 from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
 
@@ -94,7 +93,7 @@ class Capture:
     def __init__(self, *, descriptors: bool = False) -> None:
         self.buffers = {1: Buffer(), 2: Buffer()}
         self.descriptors = descriptors
-        self.child: weakref.ref[Any] | None = None
+        self.child: Any = None
         self._drain: _Drain | None = None
         self._token: Token[Capture | None] | None = None
 
@@ -127,8 +126,7 @@ class Capture:
 
     def exit_code(self) -> int | None:
         """How the last child process of this tool ended; negative for a signal."""
-        child = self.child() if self.child is not None else None
-        code = getattr(child, "returncode", None)
+        code = getattr(self.child, "returncode", None)
         return code if isinstance(code, int) else None
 
 
@@ -375,7 +373,7 @@ def _popen_init(self: Any, *args: Any, **named: Any) -> None:
         elif target is not None:
             named[name] = target
     if capture is not None:
-        capture.child = weakref.ref(self)
+        capture.child = self
     _PROCESS._popen(self, *positional, **named)
 
 
