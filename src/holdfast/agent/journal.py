@@ -187,6 +187,7 @@ class LiveJournal(Recorded):
             await self._commit([])
 
     async def _pure(self, effectful: Effectful) -> bytes:
+        await self.flush()  # a paid reply must not wait for a slow search: one step is in flight
         performed = await effectful.perform()
         result = self._born(effectful, performed.result)
         self._pending.extend(performed.events)
