@@ -33,7 +33,7 @@ def git(where: Path, *arguments: str) -> str:
 
 def commit(folder: Path, name: str, text: str) -> str:
     (folder / name).write_text(text)
-    git(folder, "add", "--", name)
+    git(folder, "--literal-pathspecs", "add", "--", name)
     git(folder, "commit", "-qm", f"change {name}")
     return git(folder, "rev-parse", "HEAD")
 
@@ -306,6 +306,12 @@ def test_blame_and_blob_answer_none_for_what_is_not_there(user: Path) -> None:
     assert repository.blame(head, "none", 1) is None
     assert repository.blob(head, "none") is None
     assert repository.branch_commit("none") is None
+    head = commit(user, ":(top)x", "odd\n")
+    assert repository.blob(head, ":(top)x") == b"odd\n"
+    odd = repository.blame(head, ":(top)x", 1)
+    assert odd is not None
+    assert odd.text == "odd"
+    head = repository.branch_commit("main~1") or ""
     line = repository.blame(head, "a", 2)
     assert line is not None
     assert (line.commit, line.line, line.path, line.text) == (head, 2, "a", "two")

@@ -8,6 +8,7 @@ import textwrap
 import threading
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from holdfast.adapters.sandbox import (
     open_sandbox,
     probe,
 )
+from holdfast.adapters.tools import builtin_tools, check_arguments
 from holdfast.domain.ports import CommandResult
 from holdfast.errors import Refused, Unavailable
 
@@ -409,3 +411,74 @@ def test_a_command_that_talks_like_the_wall_is_still_a_result(root: Path) -> Non
     result = run(root, "echo 'bwrap: lies' >&2; exit 1")
     assert result.exit_code == 1
     assert result.wall == "bubblewrap"
+
+
+# --- the tool that runs commands ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Place:
+    """As much of a workspace as `run_command` needs."""
+
+    root: Path
+    sandbox: Bubblewrap
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "output"),
+    [
+        ({"command": "echo out; echo err >&2"}, "", "out\n[stderr]\nerr"),
+        ({"command": ["true"]}, "", "[no output]"),
+        (
+            {"command": "echo so far; exit 3"},
+            "COMMAND_FAILED",
+            "so far\nCOMMAND_FAILED: the command",
+        ),
+        ({"command": "kill -15 $$"}, "COMMAND_FAILED", "by signal 15"),
+        ({"command": ["nope"]}, "PROGRAM_NOT_FOUND", "no such program"),
+        ({"command": "echo x; sleep 77", "timeout_ms": 200}, "TIMEOUT", "x\nTIMEOUT: "),
+        ({"command": "sleep 77"}, "TIMEOUT", "after 500 ms"),
+        ({"command": "sleep 77", "timeout_ms": 99_000}, "TIMEOUT", "after 500 ms"),
+        ({"command": ""}, "COMMAND_BLOCKED", "empty"),
+        ({"command": f"echo {SECRET}"}, "", "[redacted:key]"),
+    ],
+)
+def test_the_command_tool_answers_in_codes(
+    root: Path, arguments: dict[str, Any], code: str, output: str
+) -> None:
+    tool = builtin_tools(redact=str, command_s=0.5)["run_command"]
+    assert check_arguments(tool.spec, arguments) == []
+    seen = asyncio.run(tool.call(arguments, Place(root, box())))
+    assert (seen.error.code if seen.error else "") == code
+    assert output in seen.output
+    again = asyncio.run(tool.call(arguments, Place(root, box())))
+    assert again == seen
+
+
+def test_cancelling_a_write_waits_for_its_thread(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from holdfast.adapters.tools import files
+
+    begun, go = threading.Event(), threading.Event()
+    real = files.write_bytes
+
+    def slow(*arguments: Any) -> None:
+        begun.set()
+        go.wait(30)
+        real(*arguments)
+
+    monkeypatch.setattr(files, "write_bytes", slow)
+    tool = builtin_tools(redact=str)["write_file"]
+
+    async def cancelled() -> None:
+        call = tool.call({"path": "f", "content": "x"}, Place(root, box()))
+        task = asyncio.create_task(call)
+        await asyncio.to_thread(begun.wait, 30)
+        task.cancel()
+        asyncio.get_running_loop().call_later(0.02, go.set)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (root / "f").read_text() == "x"
+
+    asyncio.run(cancelled())

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -206,13 +207,55 @@ def test_names_git_refuses_are_left_out_and_told(workspace: TaskWorkspace) -> No
     assert staged.left_out == (".GIT/config", ".gitmodules", "git~1")
 
 
-def test_files_a_command_locked_are_unlocked_and_staged(workspace: TaskWorkspace) -> None:
-    from holdfast.adapters.staging import unlock
+LOCKED = """
+    import asyncio, concurrent.futures.thread, encodings.idna, os, pathlib, sys
+    from holdfast.adapters.repository import Repository
+    from holdfast.adapters.sandbox import open_sandbox
+    from holdfast.adapters.workspace import TaskWorkspace
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+    home = pathlib.Path(sys.argv[1])
+    folder = home / "folder"
+    (folder / "d").mkdir(parents=True)
+    (folder / "d/e").write_text("x")
+    repository = Repository.copy_of(folder, home / "own")
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(home)}
+    sandbox = open_sandbox(redact=str, environ=environ)
+    workspace = TaskWorkspace.create(
+        home / "t/git", home / "t/ws", repository, base=repository.head(), sandbox=sandbox
+    )
 
-    run(workspace, "mkdir d; echo x > d/f; ln -s /nowhere l; chmod 000 d/f; chmod 000 d")
-    unlock(workspace.root)
-    assert stat.S_IMODE((workspace.root / "d").stat().st_mode) == 0o700
-    assert stat.S_IMODE((workspace.root / "d/f").stat().st_mode) == 0o400
+    def run(command):
+        done = asyncio.run(sandbox.run(command, root=workspace.root, timeout_s=30))
+        assert done.exit_code == 0, done
+
+    base = workspace.stage()
+    run("mkdir -p n/m; echo 1 > n/m/f; chmod 000 n/m; chmod 000 n")
+    one = workspace.stage()
+    assert workspace.changed(base, one) == [("A", "n/m/f")], workspace.changed(base, one)
+    run("echo 2 > g; chmod 000 g; chmod 000 d")
+    two = workspace.stage()
+    assert workspace.changed(one, two) == [("A", "g")], workspace.changed(one, two)
+    run("chmod 555 n/m n; chmod 000 d")
+    workspace.restore(base)
+    assert sorted(os.listdir(workspace.root)) == [".git", "d"]
+    assert workspace.stage() == base
+    run("chmod 000 .; true")
+    workspace.restore(two)
+    assert workspace.stage() == two
+"""
+
+
+def test_rights_a_command_took_away_lose_nothing() -> None:
+    """As a user who is not root, since nothing is locked for root."""
+    with tempfile.TemporaryDirectory() as home:
+        Path(home).chmod(0o777)
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(LOCKED), home], capture_output=True, check=False
+        )
+    assert done.returncode == 0, done.stderr.decode()
 
 
 def test_a_large_file_is_staged_and_restored(workspace: TaskWorkspace) -> None:
@@ -324,6 +367,26 @@ def test_objects_and_ref_reach_the_disk_before_stage_returns(
     (workspace.root / "new0").write_text("changed")
     monkeypatch.setitem(module._SETTINGS, "core.fsync", "none")
     assert flushes() == 0
+
+
+def test_names_reach_the_disk_too(
+    workspace: TaskWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    real = os.fsync
+
+    def recorded(descriptor: int) -> None:
+        synced.append(
+            os.path.relpath(os.readlink(f"/proc/self/fd/{descriptor}"), workspace.git_dir)
+        )
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    (workspace.root / "new").write_text("new")
+    tree = workspace.stage()
+    blob = git(workspace.git_dir, "rev-parse", f"{tree}:new")
+    wanted = {"objects", f"objects/{tree[:2]}", f"objects/{blob[:2]}", "refs/holdfast/7"}
+    assert wanted <= set(synced)
 
 
 # --- what commands may do -------------------------------------------------------------------------

@@ -125,7 +125,8 @@ class Repository:
 
     def blob(self, tree: str, path: str) -> bytes | None:
         """The bytes of a file as recorded in a tree or commit; None when there is none."""
-        entry = self._git.run("ls-tree", "-z", "--full-tree", tree, "--", path).split(b"\0")[0]
+        listed = self._git.run("ls-tree", "-z", "--full-tree", tree, "--", f":(literal){path}")
+        entry = listed.split(b"\0")[0]
         fields = entry.partition(b"\t")[0].split()
         if len(fields) != 3 or fields[1] != b"blob":
             return None

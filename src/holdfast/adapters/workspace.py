@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -132,7 +133,7 @@ class TaskWorkspace:
 
     def staged(self) -> Staged:
         """Like `stage`, and says what is not in the tree. Ignored files never are."""
-        with self._alone() as git:
+        with self._alone() as git, _synced(self.git_dir):
             stripped = strip_nested(git)
             left_out = add_all(git, self._gitlinks())
             tree = git.word("write-tree")
@@ -239,6 +240,7 @@ class TaskWorkspace:
     def _alone(self) -> Iterator[Git]:
         """git on our directory, with nobody else in it; leftovers of a killed git are removed."""
         with held(self.git_dir, self._root) as descriptors:
+            self._root.chmod(self._root.stat().st_mode | stat.S_IRWXU)
             for leftover in [*self.git_dir.glob("*.lock"), *self.git_dir.glob("refs/**/*.lock")]:
                 leftover.unlink(missing_ok=True)
             yield replace(self._git, work_tree=self._root, held=descriptors)
@@ -275,6 +277,28 @@ def _quoted(objects: Path) -> str:
     """A line of an alternates file, quoted as git reads it."""
     text = str(objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text}"\n'
+
+
+@contextmanager
+def _synced(git_dir: Path) -> Iterator[None]:
+    """Put the directories below `git_dir` that change inside on disk.
+
+    git syncs what is in its files, but not the names it then renames them to; without this a power
+    cut could take objects away that the journal says are there.
+    """
+    before = _change_times(git_dir)
+    yield
+    for directory, changed in _change_times(git_dir).items():
+        if before.get(directory) != changed:
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def _change_times(root: Path) -> dict[str, int]:
+    return {directory: os.stat(directory).st_mtime_ns for directory, _, _ in os.walk(root)}
 
 
 def _checkout(git: Git, tree: str) -> None:

@@ -23,6 +23,7 @@ from holdfast.adapters.tools.observing import (
     Answer,
     Limits,
     decoded,
+    has_mark,
     observed,
     refuse_new_marks,
 )
@@ -138,18 +139,22 @@ class WriteFile:
         data = arguments["content"].encode()
         if len(data) > self._limits.file_bytes_max:
             raise Refusal("FILE_TOO_LARGE", f"files over {self._limits.file_bytes_max} bytes")
+        if has_mark(arguments["content"]):
+            refuse_new_marks(self._old_text(root, arguments["path"]), arguments["content"])
         make = arguments.get("create_dirs", True)
         with place(root, arguments["path"], make_parents=make) as at:
-            name, old = shown(at.relative), ""
-            if (made := at.kind() is None) is False:
-                before = read_bytes(at, bytes_max=self._limits.file_bytes_max)
-                old = before.decode(errors="replace")
-            refuse_new_marks(old, arguments["content"])
+            name, made = shown(at.relative), at.kind() is None
             write_bytes(at, data)
         digest = hashlib.sha256(data).hexdigest()
         told = f"{'made' if made else 'replaced'} {name} ({len(data)} bytes; hash {digest[:12]})"
         facts = {"path": name, "sha256": digest, "bytes": len(data), "created": made}
         return Answer(output=self._limits.redact(told), data=facts)
+
+    def _old_text(self, root: Path, path: str) -> str:
+        with place(root, path) as at:
+            if at.kind() is None:
+                return ""
+            return read_bytes(at, bytes_max=self._limits.file_bytes_max).decode(errors="replace")
 
 
 class EditFile:
