@@ -289,7 +289,8 @@ def _arguments(
             line += ["--symlink", os.readlink(place), place]
         elif os.path.isdir(place):
             line += ["--ro-bind", place, place]
-    line += ["--proc", "/proc", "--dev", "/dev"]
+    # Read-only, since a Holdfast that runs as root owns what is global in it: /proc/sys/kernel.
+    line += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
     line += ["--size", str(_TMP_BYTES), "--tmpfs", "/tmp"]  # noqa: S108  inside the sandbox
     line += ["--perms", "0755", "--size", str(_HOME_BYTES), "--tmpfs", HOME]
     for path in _existing((*_ETC_ALWAYS, *(_ETC_NETWORK if network else ()))):

@@ -151,17 +151,23 @@ class TaskWorkspace:
             links = gitlinks_of(git, tree)
             plain = without_gitlinks(git, tree, links) if links else tree
             self._links_file.write_bytes(b"".join(link_line(*link) for link in links))
-            strip_nested(git)
             try:
-                git.run("read-tree", "--reset", "-u", plain)
+                _checkout(git, plain)
             except GitFailed:
                 # An index a power cut damaged, or directories a command made read-only.
                 (git.git_dir / "index").unlink(missing_ok=True)
                 unlock(self._root)
-                git.run("read-tree", "--reset", "-u", plain)
+                _checkout(git, plain)
             clean(git)
             for path, _ in links:
                 (self._root / path).mkdir(parents=True, exist_ok=True)
+
+    def borrow(self, git_dir: Path) -> None:
+        """Read another task's objects too, so that its trees can be restored here. Idempotent."""
+        line = _quoted(git_dir / "objects")
+        known = _alternates(self.git_dir).read_text()
+        if line not in known:
+            _alternates(self.git_dir).write_text(known + line)
 
     def ignored(self) -> list[str]:
         """Ignored files and directories (`name/`) that lie in the working directory now."""
@@ -256,10 +262,24 @@ def _make_private(git_dir: Path, repository: Repository) -> None:
     (info / "attributes").write_text(_ATTRIBUTES)
     (info / "exclude").write_bytes(repository.excludes())
     (git_dir / "objects" / "info").mkdir(exist_ok=True)
-    quoted = str(repository.objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    (git_dir / "objects" / "info" / "alternates").write_text(f'"{quoted}"\n')
+    _alternates(git_dir).write_text(_quoted(repository.objects))
     if shallow := repository.shallow():
         (git_dir / "shallow").write_bytes(shallow)
+
+
+def _alternates(git_dir: Path) -> Path:
+    return git_dir / "objects" / "info" / "alternates"
+
+
+def _quoted(objects: Path) -> str:
+    """A line of an alternates file, quoted as git reads it."""
+    text = str(objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{text}"\n'
+
+
+def _checkout(git: Git, tree: str) -> None:
+    strip_nested(git)
+    git.run("read-tree", "--reset", "-u", tree)
 
 
 def _check_id(name: str) -> None:

@@ -37,6 +37,16 @@ COMMANDS: tuple[Command, ...] = (
     Command("why", "holdfast.cli.why", "which goal, attempt, prompt and model wrote a line"),
     Command("undo", "holdfast.cli.undo", "walk a goal's work back, verified by tree hash"),
     Command("replay", "holdfast.cli.replay", "run an attempt again from its record, offline"),
+    Command("goal", "holdfast.cli.goal", "list, show or cancel goals"),
+    Command("plan", "holdfast.cli.plan", "list, show, export, pause or resume plans"),
+    Command("task", "holdfast.cli.task", "list or show tasks, force one past a requirement"),
+    Command("attempt", "holdfast.cli.attempt", "list attempts, show one with its journal"),
+    Command("approval", "holdfast.cli.approval", "what waits for a person, and the answers"),
+    Command("doctor", "holdfast.cli.doctor", "what this machine and this store can do"),
+    Command("check", "holdfast.cli.care", "read the whole store: is it sound?"),
+    Command("backup", "holdfast.cli.care", "a checked copy of the store, beside running work"),
+    Command("restore", "holdfast.cli.care", "put a checked copy back"),
+    Command("demo", "holdfast.cli.demo", "a goal, a SIGKILL, a resume, why and undo, offline"),
 )
 
 
@@ -81,6 +91,7 @@ def _dispatch(command: Command, words: list[str], console: Console) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="one JSON object (or JSON lines)")
+    parser.set_defaults(command=command.name)
     module.configure(parser)
     try:
         arguments = parser.parse_args(words)

@@ -17,6 +17,8 @@ from holdfast.domain.lifecycle import Machine, advance
 from holdfast.errors import Corrupt, Stale
 from holdfast.store import queries
 
+Row = sqlite3.Row
+
 INLINE_BYTES_MAX = 1024
 _STATEMENTS = queries.load()
 _encode = msgspec.json.Encoder(order="deterministic").encode
