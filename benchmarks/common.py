@@ -58,7 +58,7 @@ def tidy(value: float) -> float:
 
 
 def arguments(description: str | None, **extra: str) -> argparse.Namespace:
-    """The flags of every benchmark: `--json`, `--quick` and switches of its own (name=help)."""
+    """The flags of every benchmark: `--json`, `--quick` and options of its own (name=help)."""
     parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs")

@@ -10,7 +10,7 @@ timed; bytes written are `wchar` of /proc/self/io, file growth is what the close
 than an empty one. Runs that are repeated give the median and their range.
 
     make bench-setup                                  # the peers, once
-    .venv/bin/python benchmarks/steps.py [--json] [--quick]
+    .venv/bin/python benchmarks/steps.py [--json] [--quick] [--only SYSTEMS]
 """
 
 from __future__ import annotations
@@ -28,8 +28,19 @@ from statistics import mean, median
 from time import perf_counter
 from typing import Any
 
-from common import FOLDER, PEER_PYTHON, ROOT, Row, arguments, machine, note, peers_ready
-from common import show, spread, tidy
+from common import (
+    FOLDER,
+    PEER_PYTHON,
+    ROOT,
+    Row,
+    arguments,
+    machine,
+    note,
+    peers_ready,
+    show,
+    spread,
+    tidy,
+)
 
 CHILD = FOLDER / "steps_child.py"
 TASKS = 20
@@ -300,16 +311,19 @@ def measure(sizes: Sizes, systems: list[str]) -> list[Row]:
         rows += per_step(system, sizes)
         rows += parallel(system, sizes)
         rows += starts(system, sizes)
-    rows += [help_ms(sizes), *pairs(sizes)]
+    if "holdfast" in systems:
+        rows += [help_ms(sizes), *pairs(sizes)]
     around = [row for row in rows if row.system == "bare"]
     return [*bare_rows(sizes, around), *(row for row in rows if row.system != "bare")]
 
 
 def main() -> None:
-    chosen = arguments(__doc__)
+    chosen = arguments(__doc__, only="systems to run beside the bare commits, with commas")
     where = machine()
-    peers = ["langgraph", "dbos"] if peers_ready() else []
-    rows = measure(QUICK if chosen.quick else FULL, ["holdfast", *peers])
+    systems = chosen.only.split(",") if chosen.only else list(IMPORTS)
+    if set(systems) - {"holdfast"} and not peers_ready():
+        systems = ["holdfast"]
+    rows = measure(QUICK if chosen.quick else FULL, systems)
     show(rows, as_json=chosen.json, where=where)
 
 
