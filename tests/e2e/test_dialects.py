@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from e2e.support import Cli, broken_invariants, calls, git, make_repo, model_server, says, script
 
 WRITE = {"path": "x.txt", "content": "x\n"}
