@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := git bubblewrap python3-venv
 
-.PHONY: help demo test quick gates format system setup setup-dev lock bench-setup bench clean
+.PHONY: help demo test quick gates format docs system setup setup-dev lock bench-setup bench clean
 
 help:  ## what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,9 @@ gates: setup-dev  ## format, lint, types, layers
 format: setup-dev  ## rewrite the source as the gates want it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: setup-dev  ## write the generated pages of docs/ anew
+	$(BIN)/python scripts/generate_docs.py
 
 system:
 	@sh scripts/system-packages $(SYSTEM_PACKAGES)

@@ -115,6 +115,11 @@ class Repository:
     def branch_commit(self, branch: str) -> str | None:
         return self._commit(f"refs/heads/{branch}")
 
+    def empty_tree(self) -> str:
+        """The id of the tree without files, in this repository's hash."""
+        answer = self._git.run("hash-object", "-t", "tree", "--stdin", stdin=b"")
+        return answer.decode().strip()
+
     def tree_of(self, commit: str) -> str:
         return self._git.word("rev-parse", "--verify", f"{commit}^{{tree}}")
 

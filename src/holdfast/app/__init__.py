@@ -131,6 +131,7 @@ class App:
             problems=check_arguments,
             model=self.model,
             cost=self.cost,
+            redact=self.redact,
             sink=self.sink,
             probe=self.probe,
         )

@@ -38,6 +38,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("undo", "holdfast.cli.undo", "walk a goal's work back, verified by tree hash"),
     Command("replay", "holdfast.cli.replay", "run an attempt again from its record, offline"),
     Command("goal", "holdfast.cli.goal", "list, show or cancel goals"),
+    Command("plan", "holdfast.cli.plan", "list, show, export, pause or resume plans"),
     Command("task", "holdfast.cli.task", "list or show tasks, force one past a requirement"),
     Command("attempt", "holdfast.cli.attempt", "list attempts, show one with its journal"),
     Command("approval", "holdfast.cli.approval", "what waits for a person, and the answers"),

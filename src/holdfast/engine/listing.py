@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.domain.model import TaskSpec
 from holdfast.engine.outlook import goal_result, usage
 from holdfast.engine.rows import need, outcome_of, spec_of, spent_by, step_of
 from holdfast.store import Tx
@@ -41,20 +42,33 @@ def goal(tx: Tx, goal_id: int) -> Json:
         "base_commit": row["base_commit"],
         "model": row["model"],
         "budget": {"tokens": row["budget_tokens"], "usd": row["budget_usd"]},
-        "plans": [
-            {
-                "plan": plan["id"],
-                "revision": plan["revision"],
-                "source": plan["source"],
-                "state": plan["state"],
-                "reason": plan["reason"],
-                "tasks": [
-                    task_row(tx, task["id"]) for task in tx.all("task.of_plan", plan=plan["id"])
-                ],
-            }
-            for plan in tx.all("plan.of_goal", goal=goal_id)
-        ],
+        "plans": [plan(tx, row["id"]) for row in tx.all("plan.of_goal", goal=goal_id)],
     }
+
+
+def plans(tx: Tx, goal_id: int = 0) -> list[Json]:
+    """The plans of a goal, or of every goal."""
+    ids = [goal_id] if goal_id else [row["id"] for row in tx.all("goal.list")]
+    return [plan(tx, row["id"]) for one in ids for row in tx.all("plan.of_goal", goal=one)]
+
+
+def plan(tx: Tx, plan_id: int) -> Json:
+    """One revision with its tasks."""
+    row = need(tx, "plan", id=plan_id)
+    return {
+        "plan": plan_id,
+        "goal": row["goal_id"],
+        "revision": row["revision"],
+        "source": row["source"],
+        "state": row["state"],
+        "reason": row["reason"],
+        "tasks": [task_row(tx, task["id"]) for task in tx.all("task.of_plan", plan=plan_id)],
+    }
+
+
+def plan_specs(tx: Tx, plan_id: int) -> list[TaskSpec]:
+    """The contracts of a plan's tasks, in plan order."""
+    return [spec_of(row) for row in tx.all("task.of_plan", plan=plan_id)]
 
 
 def tasks(tx: Tx, goal_id: int = 0) -> list[Json]:

@@ -99,6 +99,7 @@ def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
         "outcome": _outcome(goal["state"], goal["reason"], plan_tasks, ends),
         "reason": goal["reason"],
         "branch": goal["branch"],
+        "repository": goal["repository"],
         "checks": [
             {"task": task["key"], **msgspec.to_builtins(check)}
             for task, end in zip(plan_tasks, ends, strict=True)

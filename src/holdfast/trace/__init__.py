@@ -222,20 +222,20 @@ def token_summary(session_id: str = "") -> dict[str, Any]:
     recorder = active()
     if recorder is None:
         return {}
-    from holdfast.trace import read  # noqa: PLC0415  nothing is loaded when off
+    from holdfast.trace.read import token_summary as summary  # noqa: PLC0415  nothing is loaded when off
 
     with process().reader() as connection:
-        return read.token_summary(connection, session_id or recorder.sessions.current())
+        return summary(connection, session_id or recorder.sessions.current())
 
 
 def get_context(max_tokens: int = 800, *, session_id: str = "") -> str:
     """What an agent should know of the latest failure, in at most `max_tokens` tokens of text."""
     if active() is None:
         return ""
-    from holdfast.trace import report  # noqa: PLC0415  nothing is loaded when off
+    from holdfast.trace.report import context  # noqa: PLC0415  nothing is loaded when off
 
     with process().reader() as connection:
-        return report.context(connection, max_tokens, session_id=session_id)
+        return context(connection, max_tokens, session_id=session_id)
 
 
 # --- the switch -----------------------------------------------------------------------------------

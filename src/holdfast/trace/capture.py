@@ -44,7 +44,7 @@ _HERE = os.path.dirname(__file__)
 _PLAIN: tuple[type, ...] = (str, int, float, bytes)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _FIRST = Limits(text_chars=600, items=12, depth=4, nodes=120)
-_REST = Limits(text_chars=160, items=6, depth=2, nodes=24)
+_REST = Limits(text_chars=160, items=6, depth=3, nodes=24)
 
 
 def failure(error: BaseException, redactor: Redactor, origin: str) -> dict[str, Any]:

@@ -41,6 +41,17 @@ class Event(NamedTuple):
     payload: Mapping[str, Any]
     tokens: int = 0
 
+    def as_json(self) -> dict[str, Any]:
+        """The object that every JSON output writes."""
+        return {
+            "type": "event",
+            "id": self.id,
+            "session_id": self.session_id,
+            "ts": self.ts,
+            "event_type": self.kind,
+            "payload": self.payload,
+        }
+
 
 class Sink(Protocol):
     """Where the library writes: alone a file of two tables, inside Holdfast the engine's log.

@@ -10,8 +10,10 @@ never run.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +47,8 @@ class Turns:
     def __init__(self, path: Path) -> None:
         self.path, self.number = path, 0
         self._tree: str | None = None
-        self._scratch = tempfile.TemporaryDirectory(prefix="agentlog-", ignore_cleanup_errors=True)
+        self._scratch = Path(tempfile.mkdtemp(prefix="agentlog-"))
+        weakref.finalize(self, _remove, self._scratch, os.getpid())
         self._objects: dict[str, str] = {}
 
     def next(self) -> Diff | None:
@@ -66,13 +69,13 @@ class Turns:
         if found is None or found.count("\n") != 3:
             return None
         root, git_directory, objects = (Path(line) for line in found.splitlines())
-        own = Path(self._scratch.name) / "objects"
+        own = self._scratch / "objects"
         own.mkdir(exist_ok=True)
         self._objects = {
             "GIT_OBJECT_DIRECTORY": str(own),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(self.path.absolute() / objects),
         }
-        index = Path(self._scratch.name) / "index"
+        index = self._scratch / "index"
         real = git_directory / "index"
         if real.is_file():  # its stat data saves hashing every unchanged file
             index.write_bytes(real.read_bytes())
@@ -118,3 +121,9 @@ class Turns:
         except (OSError, subprocess.SubprocessError, ValueError):
             return None
         return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+
+
+def _remove(scratch: Path, pid: int) -> None:
+    """Remove a scratch directory at the end of the process that made it, not of its forks."""
+    if os.getpid() == pid:
+        shutil.rmtree(scratch, ignore_errors=True)

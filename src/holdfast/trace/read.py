@@ -98,6 +98,18 @@ def events(
     return (_event(row) for row in rows)
 
 
+def stored(
+    connection: sqlite3.Connection, session_id: str, after: Any = None
+) -> Iterator[list[Any]]:
+    """The rows of one session as they are stored, in order, after an id: for copying them."""
+    late = "" if after is None else " AND id > ?"
+    rows = connection.execute(
+        f"SELECT {_EVENT} FROM events WHERE session_id = ?{late} ORDER BY id",  # noqa: S608  our own words
+        (session_id,) if after is None else (session_id, after),
+    )
+    return (list(row) for row in rows)
+
+
 def newest(connection: sqlite3.Connection, limit: int, session_id: str = "") -> list[Event]:
     """The newest events of all kinds, oldest of them first."""
     if session_id:

@@ -21,7 +21,6 @@ import selectors
 import subprocess
 import sys
 import threading
-import weakref
 from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
 
@@ -80,7 +79,8 @@ class Buffer:
             first, last = head.decode("utf-8", "replace"), tail[-_HELD:].decode("utf-8", "replace")
             shown_first, shown_last = redactor.text(first), redactor.text(last)
             clean = (shown_first, shown_last) == (first, last)
-            first, last = shown_first[: max(0, len(shown_first) - MARGIN)], shown_last[MARGIN:]
+            first = shown_first.encode("utf-8", "replace")[:-MARGIN].decode("utf-8", "ignore")
+            last = shown_last.encode("utf-8", "replace")[MARGIN:].decode("utf-8", "ignore")
         note = f"\n…[{size} bytes, the middle is left out]…\n"
         room = STREAM_BYTES_MAX - len(note.encode())
         start = first.encode("utf-8", "replace")[: room // 3].decode("utf-8", "ignore")
@@ -94,7 +94,7 @@ class Capture:
     def __init__(self, *, descriptors: bool = False) -> None:
         self.buffers = {1: Buffer(), 2: Buffer()}
         self.descriptors = descriptors
-        self.child: weakref.ref[Any] | None = None
+        self.child: Any = None
         self._drain: _Drain | None = None
         self._token: Token[Capture | None] | None = None
 
@@ -127,8 +127,7 @@ class Capture:
 
     def exit_code(self) -> int | None:
         """How the last child process of this tool ended; negative for a signal."""
-        child = self.child() if self.child is not None else None
-        code = getattr(child, "returncode", None)
+        code = getattr(self.child, "returncode", None)
         return code if isinstance(code, int) else None
 
 
@@ -277,11 +276,15 @@ class _Proxy(io.TextIOBase):
 
     def __init__(self, original: Any, descriptor: int) -> None:
         self._original, self._descriptor = original, descriptor
+        try:
+            # A program may have put another stream there, which no redirection touches.
+            self._redirected = original.fileno() == descriptor
+        except (OSError, ValueError, AttributeError):
+            self._redirected = False
 
     def write(self, text: str, /) -> int:
         capture = _active.get()
-        other = _PROCESS.elsewhere(capture, self._descriptor)
-        if other is not None:
+        if self._redirected and _PROCESS.elsewhere(capture, self._descriptor) is not None:
             _PROCESS.write(self._descriptor, _encoded(text, self._original))
         else:
             self._original.write(text)
@@ -291,7 +294,7 @@ class _Proxy(io.TextIOBase):
     def _note(self, capture: Capture | None, text: str | bytes) -> None:
         if capture is None:
             return
-        if _PROCESS.redirects(capture):
+        if self._redirected and _PROCESS.redirects(capture):
             self._original.flush()  # so that it stands in order with what C code writes
         else:
             data = text.encode("utf-8", "replace") if isinstance(text, str) else text
@@ -346,7 +349,8 @@ class _Bytes:
     def write(self, data: Any) -> int:
         proxy = self._proxy
         capture = _active.get()
-        if _PROCESS.elsewhere(capture, proxy._descriptor) is not None:
+        elsewhere = _PROCESS.elsewhere(capture, proxy._descriptor)
+        if proxy._redirected and elsewhere is not None:
             _PROCESS.write(proxy._descriptor, bytes(data))
             written = len(data)
         else:
@@ -375,7 +379,7 @@ def _popen_init(self: Any, *args: Any, **named: Any) -> None:
         elif target is not None:
             named[name] = target
     if capture is not None:
-        capture.child = weakref.ref(self)
+        capture.child = self
     _PROCESS._popen(self, *positional, **named)
 
 

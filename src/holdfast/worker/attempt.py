@@ -7,6 +7,7 @@ anyone else may start (self-fencing); one that lost its lease reports nothing.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import traceback
 from dataclasses import replace
 from pathlib import Path
@@ -96,7 +97,9 @@ async def _execute(
         fence=claim.fence,
         clock=shop.clock,
     )
-    return await execute(job)
+    outcome = await execute(job)
+    await journal.flush()
+    return outcome
 
 
 async def _bundle(
@@ -142,7 +145,7 @@ def _surroundings(
         content = repository.blob(base_tree, path)
         if content is None or b"\0" in content[:8192]:
             return None
-        return content.decode(errors="replace")
+        return shop.redact(content.decode(errors="replace"))
 
     return Surroundings(
         files=repository.files(base_tree),
@@ -183,8 +186,10 @@ async def _settle(
             continue
         break
     _say(shop, claim, "attempt", f"{claim.fence.session} {kept.kind}: {_headline(kept)}")
-    if kept.commit and decision.event in ("succeed", "fail"):
+    if decision.event in ("succeed", "fail"):
         await asyncio.to_thread(show_branch, shop, claim.fence.goal)
+        # The work is in the private git directory; the checkout was only a place to work in.
+        await asyncio.to_thread(shutil.rmtree, workspace.root, ignore_errors=True)
     return decision
 
 

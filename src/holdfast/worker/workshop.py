@@ -32,6 +32,7 @@ class Workshop:
     problems: Callable[[ToolSpec, Mapping[str, Any]], list[str]]
     model: Callable[[str], Model]
     cost: Callable[[str, Usage], int | None]
+    redact: Callable[[str], str]
     sink: Sink
     probe: Probe
 
