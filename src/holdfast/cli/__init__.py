@@ -30,7 +30,9 @@ class Command:
     summary: str
 
 
-COMMANDS: tuple[Command, ...] = ()
+COMMANDS: tuple[Command, ...] = (
+    Command("trace", "holdfast.cli.trace", "evidence: sessions, events, failures, exports"),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
