@@ -56,7 +56,8 @@ def _run_script(path: str) -> None:
         sys.stderr.write(f"can't open file {path!r}: no such file\n")
         sys.exit(2)
     module = module_from_spec(spec)
-    module.__dict__.update({"__spec__": None, "__cached__": None, "__annotations__": {}})
+    plain = {"__spec__": None, "__package__": None, "__cached__": None, "__annotations__": {}}
+    module.__dict__.update(plain)
     sys.modules["__main__"] = module
     loader.exec_module(module)
 
