@@ -3,6 +3,8 @@
 holdfast why src/app.py:12        a line, on the newest goal's branch
 holdfast why src/app.py:12 --goal 3
 holdfast why 4.2                  an attempt: what it was given, did and cost
+holdfast why 4.2 --tokens 800     its evidence as text for an agent, within a budget
+holdfast why failed --tokens 800  the latest failure, the same way
 """
 
 from __future__ import annotations
