@@ -49,17 +49,17 @@ def attempt(engine: Engine, tools: Counting):
 def test_what_was_recorded_before_a_death_is_not_called_again(engine: Engine) -> None:
     dying = Counting(die_at=2)
     granted, host = attempt(engine, dying)
-    assert not run(PROGRAM, host=host).ok
+    assert not run(PROGRAM, host=host, tools=["add"]).ok
     engine.call(expire, granted.fence)
     tools = Counting()
     _, host = attempt(engine, tools)
-    result = run(PROGRAM, host=host)
+    result = run(PROGRAM, host=host, tools=["add"])
     assert result.value == 13
     assert tools.calls == [{"a": 3, "b": 10}]
     again = Counting()
     engine.call(expire, engine.read(lambda tx: _open(tx)))
     _, host = attempt(engine, again)
-    assert run(PROGRAM, host=host).value == 13
+    assert run(PROGRAM, host=host, tools=["add"]).value == 13
     assert again.calls == []
 
 
