@@ -10,6 +10,8 @@ tool, check or reply), `{"at": "commit", "n": N, "side": "before" | "after"}` (t
 of the process) or `{"at": "process", "n": N}` (before the n-th child process, git included, starts)
 or null. `{"at": "stop", ...}` stops the process with SIGSTOP instead of killing it.
 
+An order may name a mutant, a fault planted in Holdfast that the proofs must notice.
+
 Each call of a tool and each command is first written to the ledger, a file outside the workspace.
 """
 
@@ -29,6 +31,8 @@ from holdfast.adapters.models import ollama as _ollama  # noqa: F401
 from holdfast.adapters.models import resolve
 from holdfast.adapters.sandbox import open_sandbox
 from holdfast.adapters.tools import builtin_tools
+from holdfast.adapters.workspace import TaskWorkspace
+from holdfast.agent.journal import Effectful, LiveJournal
 from holdfast.agent.loop import encode
 from holdfast.app import STORE_NAME, App, build
 from holdfast.app.goals import Wish, make_home, start, work
@@ -240,9 +244,31 @@ def same(text: str) -> str:
     return text
 
 
+def amnesia() -> None:
+    """The mutant that performs recorded steps again."""
+    remembered = LiveJournal.step
+
+    async def step(self: LiveJournal, effectful: Effectful) -> bytes:
+        if self.recorded(effectful.key) is not None:
+            await effectful.perform()
+        return await remembered(self, effectful)
+
+    LiveJournal.step = step  # type: ignore[method-assign]
+
+
+def litter() -> None:
+    """The mutant that leaves what a killed step wrote."""
+    TaskWorkspace.restore = lambda self, tree: None  # type: ignore[method-assign]
+
+
+MUTANTS: Mapping[str, Callable[[], None]] = {"amnesia": amnesia, "litter": litter}
+
+
 def child(wish: Mapping[str, Any], order: Mapping[str, Any]) -> dict[str, Any]:
     """One process's whole life: make or resume the goal, or undo it, unless it dies before."""
     death, ledger = Death(order.get("die")), Ledger(Path(wish["ledger"]))
+    if "mutant" in order:
+        MUTANTS[order["mutant"]]()
     home, repo = Path(wish["home"]), Path(wish["repo"])
     settings = load(repo, flags={"model": wish["model"], **wish.get("settings", {})}, environ={})
     keys = keys_of(json.loads(Path(wish["script"]).read_text()))
