@@ -1,6 +1,7 @@
 """Signatures: what parses, what a value must be, what is repaired on the way in."""
 
 import pytest
+from holdfast.lang.values import keyword
 
 from holdfast.lang.api import LangError
 from holdfast.lang.signature import (
@@ -19,7 +20,6 @@ from holdfast.lang.signature import (
     to_json_schema,
     validate,
 )
-from holdfast.lang.values import keyword
 
 INT, STRING = Primitive("int"), Primitive("string")
 

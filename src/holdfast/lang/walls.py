@@ -24,7 +24,7 @@ import platform
 import resource
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -138,6 +138,28 @@ def probe() -> Probe:
         return Probe("seccomp", tuple(reasons))
     reasons.append(f"landlock: ABI {version}")
     return Probe("landlock+seccomp", tuple(reasons))
+
+
+def enter() -> Probe:
+    """Build every part this machine has around the calling thread, and say what now stands.
+
+    A part counts only when its door was tried and found shut. One thread may enter once; memory and
+    processor time are limited later, by `limit_memory` and `limit_time`.
+    """
+    reasons: list[str] = []
+    if not _stands("rlimits", reasons, drop_privileges):
+        return Probe("none", tuple(reasons))
+    filed = _stands("landlock", reasons, restrict_files, shut=errno.EACCES)
+    if not _stands("rlimits", reasons, limit_resources):
+        return Probe("none", tuple(reasons))
+    host = machine()
+    if host is None:
+        reasons.append(f"seccomp: no call table for {platform.machine()}")
+        return Probe("rlimits", tuple(reasons))
+    program = assemble(host)
+    if not _stands("seccomp", reasons, lambda: restrict_calls(program), shut=errno.EPERM):
+        return Probe("rlimits", tuple(reasons))
+    return Probe("landlock+seccomp" if filed else "seccomp", tuple(reasons))
 
 
 def reaches(level: Level, demanded: Level) -> bool:
@@ -331,6 +353,24 @@ def _argument(index: int) -> tuple[Instruction, Instruction]:
     """Loads of the low and the high half of a call's argument; both machines are little-endian."""
     at = _ARGS_AT + 8 * index
     return (_LD_W_ABS, 0, 0, at), (_LD_W_ABS, 0, 0, at + 4)
+
+
+def _stands(part: str, reasons: list[str], build: Callable[[], None], shut: int = 0) -> bool:
+    """Whether a part was built and, where `shut` is given, opening a file now fails with it."""
+    try:
+        build()
+    except (OSError, ValueError) as error:
+        reasons.append(f"{part}: {error}")
+        return False
+    if shut:
+        try:
+            os.close(os.open("/", os.O_RDONLY))
+        except OSError as error:
+            if error.errno == shut:
+                return True
+        reasons.append(f"{part}: built, but a file could still be opened")
+        return False
+    return True
 
 
 def _prctl(option: int, value: int, what: str) -> None:

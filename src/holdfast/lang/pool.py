@@ -1,0 +1,343 @@
+"""`SandboxPool`: programs run in walled processes, never more than N, each in a process of its own.
+
+Owns the zygote, the worker processes, the queue and the naming of what ended a worker. The run
+itself is a `Conversation`; the walls are `walls`; the far side is `worker`.
+
+A worker runs one program and is ended; its successor is forked and warmed up while the caller reads
+the result. Measured on 2 cores: a program in a worker that waits takes as long as one in a worker
+that is used again (fork and warm-up, 2 to 3 ms, are off the caller's path), so nothing is reset and
+nothing can leak from one program to the next, not even through an interpreter that was taken over.
+Only a caller who is back before the successor is ready waits for it: the price of a fresh process.
+
+Invariants: nothing starts before `start` or the first `run`; at most `size` workers are alive;
+callers are served in the order they came; a worker that broke a limit is dead before `run` returns;
+`close` is idempotent, and a parent that dies takes zygote and workers with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from holdfast.lang import walls
+from holdfast.lang.api import Host, LangError, Limits, Result, Tool, Usage, Value
+from holdfast.lang.channel import Channel, FrameTooLarge, ProtocolError
+from holdfast.lang.conversation import Breach, Conversation, Gone, job
+from holdfast.lang.recorder import Recorder
+from holdfast.lang.worker import EXIT_MEMORY
+
+READY_S = 10.0
+START_ATTEMPTS = 3
+_PACKAGE_ROOT = str(Path(__file__).parents[2])
+_BOOT = (
+    "import sys; sys.path.insert(0, sys.argv[2]);"
+    " from holdfast.lang.worker import zygote; zygote(int(sys.argv[1]))"
+)
+
+
+class SandboxPool:
+    """At most `size` programs at a time, each behind the outer wall.
+
+    `require` is the least level of `walls` a worker must reach; where the machine cannot, `run`
+    raises LangError `sandbox_unavailable` and runs nothing. Safe to use from many threads.
+    """
+
+    def __init__(
+        self,
+        size: int = 2,
+        limits: Limits | None = None,
+        *,
+        require: walls.Level = "seccomp",
+    ) -> None:
+        if size < 1:
+            raise ValueError("a pool has at least one worker")
+        self.size, self.limits, self.require = size, limits or Limits(), require
+        self._changed = threading.Condition()
+        self._queue: deque[object] = deque()
+        self._idle: deque[_Worker] = deque()
+        self._busy = 0
+        self._zygote: _Zygote | None = None
+        self._closed = False
+
+    def __enter__(self) -> SandboxPool:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the zygote and its workers without waiting for them. Idempotent."""
+        with self._changed:
+            self._refuse_if_closed()
+            self._fill()
+
+    def standing(self) -> walls.Probe:
+        """The level a worker of this pool has reached, with reasons; waits for one to be ready."""
+        worker = self._take()
+        try:
+            return worker.standing
+        finally:
+            self._give_back(worker)
+
+    def run(
+        self,
+        source: str,
+        *,
+        context: Mapping[str, Value] | None = None,
+        memory: Mapping[str, Value] | None = None,
+        history: Sequence[Value] = (),
+        host: Host | None = None,
+        limits: Limits | None = None,
+        tools: Sequence[Tool] = (),
+    ) -> Result:
+        """Run one program in a process of its own and say how it ended.
+
+        A limit or a wall that ends the worker is a Result with an error that names it. What `host`
+        itself raises, other than a LangError, ends the worker and is raised here.
+        """
+        limits = limits or self.limits
+        order = job(
+            source,
+            context=context or {},
+            memory=memory or {},
+            history=tuple(history),
+            limits=limits,
+            tools=[asdict(tool) for tool in tools],
+        )
+        worker = self._take()
+        started = time.monotonic()
+        names = [tool.name for tool in tools]
+        talk = Conversation(worker.channel, host or Recorder({}, {}), limits, names)
+        try:
+            return talk.hold(order)
+        except FrameTooLarge as error:
+            breach = Breach("memory_exceeded", f"the inputs are too large: {error}", "channel")
+        except Breach as found:
+            breach = found
+        except Gone:
+            breach = _verdict(worker.end(), limits)
+        finally:
+            self._replace(worker)
+            talk.settle()
+        return Result(
+            ending="error",
+            error=breach.error,
+            memory=dict(memory or {}),
+            history=tuple(history),
+            prints=tuple(talk.seen.prints),
+            tool_calls=talk.seen.finished_calls(),
+            warnings=tuple(talk.seen.warnings),
+            summaries=dict(talk.seen.summaries),
+            usage=Usage(wall_ms=(time.monotonic() - started) * 1e3),
+        )
+
+    def close(self) -> None:
+        """End zygote and workers. Callers in the queue are refused; running programs end with it.
+
+        Idempotent.
+        """
+        with self._changed:
+            self._closed = True
+            if self._zygote is not None:
+                self._zygote.close()
+                self._zygote = None
+            while self._idle:
+                self._idle.popleft().channel.close()
+            self._changed.notify_all()
+
+    def _take(self) -> _Worker:
+        """Wait for this caller's turn and a ready worker that reached the demanded level."""
+        ticket = object()
+        with self._changed:
+            self._queue.append(ticket)
+            try:
+                self._refuse_if_closed()
+                self._fill()
+                while self._queue[0] is not ticket or not self._idle:
+                    self._changed.wait()
+                    self._refuse_if_closed()
+                worker = self._idle.popleft()
+                self._busy += 1
+            finally:
+                self._queue.remove(ticket)
+                self._changed.notify_all()
+        for attempt in range(START_ATTEMPTS):
+            problem = worker.wait_until_ready(self.require)
+            if problem is None:
+                return worker
+            if not problem.details.get("again") or attempt == START_ATTEMPTS - 1:
+                break
+            worker = self._again(worker)
+        self._replace(worker)
+        raise problem or AssertionError("a worker is ready or has a problem")
+
+    def _again(self, dead: _Worker) -> _Worker:
+        """Another worker in place of one that died before it was given a program."""
+        dead.drop()
+        with self._changed:
+            self._refuse_if_closed()
+            return self._hatch()
+
+    def _give_back(self, worker: _Worker) -> None:
+        """Return a worker that was given no program."""
+        with self._changed:
+            self._busy -= 1
+            self._idle.append(worker)
+            self._changed.notify_all()
+
+    def _replace(self, worker: _Worker) -> None:
+        """End a worker and fork its successor, which warms up on its own time."""
+        worker.drop()
+        with self._changed:
+            self._busy -= 1
+            if not self._closed:
+                self._fill()
+            self._changed.notify_all()
+
+    def _fill(self) -> None:
+        while self._busy + len(self._idle) < self.size:
+            self._idle.append(self._hatch())
+
+    def _hatch(self) -> _Worker:
+        """Fork a worker; a zygote that died is replaced once, and its idle workers died with it."""
+        if self._zygote is not None:
+            with contextlib.suppress(OSError):
+                return self._zygote.hatch()
+            self._zygote.close()
+        self._zygote = _Zygote()
+        return self._zygote.hatch()
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise LangError("sandbox_unavailable", "the pool is closed")
+
+
+class _Zygote:
+    """The clean process that forks workers, and the one way to talk to it."""
+
+    def __init__(self) -> None:
+        self._control, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._asking = threading.Lock()
+        self._hatched = 0
+        with far:
+            # An empty environment and no host memory: whatever a worker becomes, it knows nothing.
+            self._process = subprocess.Popen(  # noqa: S603  # our interpreter and our own text
+                [sys.executable, "-I", "-S", "-c", _BOOT, str(far.fileno()), _PACKAGE_ROOT],
+                env={},
+                cwd="/",
+                pass_fds=[far.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def hatch(self) -> _Worker:
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with far:
+            self._hatched += 1
+            number = self._hatched
+            try:
+                socket.send_fds(self._control, [b"fork %d" % number], [far.fileno()])
+            except OSError:
+                near.close()
+                raise
+        return _Worker(self, number, Channel(near))
+
+    def drop(self, number: int) -> None:
+        with contextlib.suppress(OSError):
+            self._control.send(b"drop %d" % number)
+
+    def end(self, number: int) -> int | None:
+        """End a worker and return the status it died with; None if the zygote is gone as well."""
+        try:
+            with self._asking:
+                self._control.send(b"end %d" % number)
+                reply = self._control.recv(64).split()
+        except OSError:
+            return None
+        return int(reply[1]) if reply else None
+
+    def close(self) -> None:
+        self._control.close()
+        self._process.kill()
+        self._process.wait()
+
+
+class _Worker:
+    """One process behind the walls, good for one program."""
+
+    def __init__(self, zygote: _Zygote, number: int, channel: Channel) -> None:
+        self.channel = channel
+        self.standing = walls.Probe("none", ("not ready yet",))
+        self._zygote, self._number = zygote, number
+        self._ready = self._ended = False
+
+    def wait_until_ready(self, require: walls.Level) -> LangError | None:
+        """None once the worker stands behind walls that satisfy `require`, else why not."""
+        if not self._ready:
+            try:
+                self.channel.sock.settimeout(READY_S)
+                hello = self.channel.receive()
+            except (ProtocolError, OSError):
+                hello = None
+            if hello is None:
+                text = "a worker died before it was ready"
+                return LangError("sandbox_unavailable", text, details={"again": True})
+            self.standing = walls.Probe(hello["level"], tuple(hello["reasons"]))
+            self._ready = True
+        if walls.reaches(self.standing.level, require):
+            return None
+        return LangError(
+            "sandbox_unavailable",
+            f"the policy demands the wall {require}, and this machine reaches"
+            f" {self.standing.level} ({'; '.join(self.standing.reasons)})",
+            details={"level": self.standing.level, "require": require},
+        )
+
+    def drop(self) -> None:
+        """End the process. Idempotent."""
+        if not self._ended:
+            self._ended = True
+            self._zygote.drop(self._number)
+        self.channel.close()
+
+    def end(self) -> int | None:
+        """End the process and return the status it died with."""
+        self._ended = True
+        return self._zygote.end(self._number)
+
+
+def _verdict(status: int | None, limits: Limits) -> Breach:
+    """Which wall ended a worker that closed its end by itself."""
+    if status is None:
+        return Breach("sandbox_violation", "the sandbox is gone", "zygote")
+    if os.WIFEXITED(status):
+        if os.WEXITSTATUS(status) == EXIT_MEMORY:
+            return Breach(
+                "memory_exceeded", "the worker ran out of memory", "rlimits", "memory_bytes"
+            )
+        return Breach("sandbox_violation", "the worker ended without an answer", "process")
+    number = os.WTERMSIG(status)
+    match number:
+        case signal.SIGSYS:
+            return Breach("sandbox_violation", "a system call that no program needs", "seccomp")
+        case signal.SIGXCPU:
+            text = f"the program used more processor time than its {limits.wall_s:g} s"
+            return Breach("timeout", text, "rlimits", "cpu")
+        case signal.SIGKILL:
+            return Breach("sandbox_violation", "the worker was killed from outside", "kernel")
+        case _:
+            name = signal.Signals(number).name
+            return Breach("sandbox_violation", f"the worker crashed ({name})", "process")

@@ -1,0 +1,250 @@
+"""The inside of a sandbox: the zygote that forks workers, and the worker that runs one program.
+
+The zygote is a clean process: empty environment, no arguments but a descriptor and the place of
+this package, nothing of the host in memory. It loads the language once and forks a worker for each
+socket it is handed. A worker warms up, walks behind the walls, says which level it reached, takes
+one job, lets the memory limit down to what the job's inputs left it, runs, answers, and waits to be
+ended. It never runs a second program: see `pool` for the measurement behind that.
+
+Owns no policy and no record: tools, journal and prints are the parent's, reached by frames.
+Invariants: a worker dies with its zygote, a zygote with its pool; nothing but the one socket and
+the memory gauge is open behind the walls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import os
+import select
+import signal
+import socket
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NoReturn
+
+from holdfast.lang import walls, wire
+from holdfast.lang.api import Hit, LangError, Limits, Miss, Result, Tool, Value
+from holdfast.lang.channel import Channel, FrameTooLarge, Message
+from holdfast.lang.run import run
+
+EXIT_CRASHED, EXIT_MEMORY = 70, 71
+PARACHUTE_BYTES = 2_000_000
+_WARM_UP = '(let [m {:a [1 2 3]}] (->> (:a m) (map inc) (filter odd?) (reduce + 0) (str "x")))'
+
+
+def zygote(control_fd: int) -> NoReturn:
+    """Serve a pool until its end of the control socket closes or its process is gone.
+
+    Ops, one datagram each: `fork N` with a socket attached starts worker N; `drop N` ends it;
+    `end N` ends it and answers `N STATUS`, the status of os.waitpid. A worker that is dead already
+    keeps the status it died with.
+    """
+    control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=control_fd)
+    parent = os.getppid()
+    warm_up()
+    gc.collect()
+    gc.freeze()
+    children: dict[bytes, int] = {}
+    while os.getppid() == parent:
+        if not select.select([control], [], [], 1.0)[0]:
+            continue
+        request, descriptors, _, _ = socket.recv_fds(control, 64, 1)
+        if not request:
+            break
+        op, number = request.split()
+        match op:
+            case b"fork":
+                children[number] = _fork(control, descriptors[0])
+            case b"drop":
+                _end(children.pop(number))
+            case b"end":
+                status = _end(children.pop(number))
+                control.send(b"%s %d" % (number, status))
+            case _:
+                break
+    os._exit(0)
+
+
+def warm_up() -> None:
+    """Touch what every program touches, so that a worker's first program finds its pages there."""
+    run(_WARM_UP, limits=Limits())
+
+
+def work(sock: socket.socket) -> None:
+    """Enter the walls, run the one job that arrives on `sock`, answer, and wait to be ended."""
+    statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    standing = walls.enter()
+    channel = Channel(sock)
+    channel.send({"op": "ready", "level": standing.level, "reasons": list(standing.reasons)})
+    job = channel.receive()
+    if job is not None:
+        answer(channel, job, statm)
+        channel.receive()
+
+
+def answer(channel: Channel, job: Message, statm: int | None) -> None:
+    """Load a job, limit memory above what is now in use, run it and send how it ended.
+
+    `statm` None leaves memory and processor time as they are.
+    """
+    limits = Limits(**job["limits"])
+    inputs = {name: decode_map(job[name]) for name in ("context", "memory")}
+    history = tuple(wire.decode(value) for value in job["history"])
+    tools = tuple(Tool(**tool) for tool in job["tools"])
+    parachute = bytearray(PARACHUTE_BYTES)
+    if statm is not None:
+        stacks = limits.pmap_workers * threading.stack_size()
+        walls.limit_memory(walls.data_bytes(statm), limits.memory_bytes + stacks)
+        walls.limit_time(math.ceil(limits.wall_s) + 1)
+    try:
+        result = run(
+            job["source"],
+            context=inputs["context"],
+            memory=inputs["memory"],
+            history=history,
+            host=RemoteHost(channel),
+            limits=limits,
+            tools=tools,
+        )
+        message = encode_result(result)
+        channel.send(message)
+    except MemoryError:
+        parachute.clear()
+        channel.send({"op": "memory"})
+    except FrameTooLarge:
+        channel.send({"op": "oversize"})
+
+
+class RemoteHost:
+    """The worker's side of a Host: every call is a frame to the parent and a wait for its answer.
+
+    Threads of the program call at the same time. Whoever waits and finds nobody reading reads for
+    all, so a program without parallel branches costs no thread and no hand-over.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._arrived = threading.Condition()
+        self._answers: dict[int, Message] = {}
+        self._reading = False
+        self._next = 0
+        self._home = threading.get_ident()
+
+    def call_tool(self, path: str, name: str, args: dict[str, Value]) -> Value:
+        encoded = encode_map(args)
+        return wire.decode(self._ask("call_tool", path=path, name=name, args=encoded)["value"])
+
+    def task_begin(self, path: str, id: str, source: str) -> Hit | Miss:
+        reply = self._ask("task_begin", path=path, id=id, source=source)
+        return Hit(wire.decode(reply["value"]), reply["warning"]) if reply["hit"] else Miss()
+
+    def task_done(self, path: str, id: str, source: str, value: Value) -> None:
+        self._ask("task_done", path=path, id=id, source=source, value=wire.encode(value))
+
+    def task_reset(self, path: str, id: str) -> None:
+        self._ask("task_reset", path=path, id=id)
+
+    def step_done(self, id: str, text: str) -> None:
+        self._ask("step_done", id=id, text=text)
+
+    def budget(self) -> Value:
+        return wire.decode(self._ask("budget")["value"])
+
+    def printed(self, text: str) -> None:
+        self._channel.send({"op": "printed", "text": text})
+
+    def _ask(self, what: str, **fields: Any) -> Message:
+        with self._arrived:
+            number = self._next
+            self._next += 1
+        together = threading.get_ident() != self._home
+        request = {"op": what, "n": number, "together": together, **fields}
+        try:
+            self._channel.send(request)
+        except FrameTooLarge as error:
+            text = f"what {what} was given does not fit into a frame: {error}"
+            raise LangError("memory_exceeded", text, details={"limit": "frame"}) from None
+        reply = self._wait_for(number)
+        if "error" in reply:
+            raise LangError.from_dict(reply["error"])
+        return reply
+
+    def _wait_for(self, number: int) -> Message:
+        with self._arrived:
+            while number not in self._answers:
+                if self._reading:
+                    self._arrived.wait()
+                else:
+                    self._read_one()
+            return self._answers.pop(number)
+
+    def _read_one(self) -> None:
+        """Read one answer without holding the condition, and tell all who wait."""
+        self._reading = True
+        self._arrived.release()
+        try:
+            reply = self._channel.receive()
+        finally:
+            self._arrived.acquire()
+            self._reading = False
+            self._arrived.notify_all()
+        if reply is None:
+            os._exit(EXIT_CRASHED)  # the parent has given this run up
+        self._answers[reply["n"]] = reply
+
+
+def encode_map(values: Mapping[str, Value]) -> dict[str, Any]:
+    return {name: wire.encode(value) for name, value in values.items()}
+
+
+def decode_map(values: Mapping[str, Any]) -> dict[str, Value]:
+    return {name: wire.decode(value) for name, value in values.items()}
+
+
+def encode_result(result: Result) -> Message:
+    """What only the worker knows of a run; tool calls and prints the parent has seen itself."""
+    return {
+        "op": "done",
+        "ending": result.ending,
+        "value": wire.encode(result.value),
+        "error": result.error.as_dict() if result.error else None,
+        "memory": encode_map(result.memory),
+        "history": [wire.encode(value) for value in result.history],
+        "prints": list(result.prints),
+        "pmap_calls": [asdict(call) for call in result.pmap_calls],
+        "warnings": list(result.warnings),
+        "summaries": dict(result.summaries),
+        "usage": asdict(result.usage),
+    }
+
+
+def _fork(control: socket.socket, descriptor: int) -> int:
+    zygote_pid = os.getpid()
+    pid = os.fork()
+    if pid:
+        os.close(descriptor)
+        return pid
+    code = EXIT_CRASHED
+    try:
+        walls.die_with_parent()
+        if os.getppid() == zygote_pid:
+            control.close()
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=descriptor)
+            warm_up()
+            work(sock)
+            code = 0
+    except MemoryError:
+        code = EXIT_MEMORY
+    finally:
+        os._exit(code)
+
+
+def _end(pid: int) -> int:
+    """Kill a child of this process and return the status it ended with; it is still ours to reap,
+    so the pid cannot have become another process."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]
