@@ -4,7 +4,7 @@ Owns the clock of a run, the execution of host calls, the record of tool calls a
 strict reading of everything the worker says. Owns no process: `pool` brings a worker and ends it.
 
 Invariants: nothing the worker sends is trusted. A frame with a wrong field is a breach; a tool that
-was not granted is a breach, and so is more output than the limit. Whatever the host has completed is in
+was not granted is a breach, and so is more output than the limit. Whatever the host completed is in
 the record, however the worker ends. Calls that the worker marks as parallel run together on at most
 `pmap_workers` threads of this run; all others run on the caller's thread.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.lang import wire
@@ -63,26 +63,27 @@ class Seen:
 
 
 class Conversation:
-    """One run over one channel. Use once."""
+    """One run of one program. Use once."""
 
-    def __init__(
-        self, channel: Channel, host: Host, limits: Limits, granted: Collection[str]
-    ) -> None:
-        self.seen = Seen()
-        self._channel, self._host, self._limits = channel, host, limits
+    def __init__(self, host: Host, limits: Limits, granted: Collection[str]) -> None:
+        self.seen, self.limits = Seen(), limits
+        self._host = host
         self._granted = frozenset(granted)
-        self._deadline = time.monotonic() + limits.wall_s + GRACE_S
+        self._channel: Channel
+        self._started = self._deadline = 0.0
         self._output_left = limits.output_bytes
         self._together: ThreadPoolExecutor | None = None
         self._in_flight: list[Future[None]] = []
         self._failure: BaseException | None = None
 
-    def hold(self, job: Message) -> Result:
-        """Send the job and answer the worker until it is done.
+    def hold(self, channel: Channel, job: Message) -> Result:
+        """Send the job over `channel` and answer the worker until it is done.
 
         Raises Breach, Gone, or whatever the host itself raised that is no LangError (a bug, or a
         suspension): then the worker must be ended and the exception is the caller's.
         """
+        self._channel, self._started = channel, time.monotonic()
+        self._deadline = self._started + self.limits.wall_s + GRACE_S
         try:
             self._send(job)
             while True:
@@ -97,6 +98,10 @@ class Conversation:
         except ProtocolError as error:
             raise _garbage(str(error)) from None
 
+    def wall_ms(self) -> float:
+        """Milliseconds since the job was sent."""
+        return (time.monotonic() - self._started) * 1e3
+
     def settle(self) -> None:
         """Wait for host calls still in flight, so that what they do is recorded. Idempotent."""
         if self._together is not None:
@@ -105,12 +110,12 @@ class Conversation:
     def _handle(self, message: Message) -> None:
         match message["op"]:
             case "printed":
-                text = _text(message["text"], self._limits.output_bytes)
+                text = _text(message["text"], self.limits.output_bytes)
                 self._output_left -= len(text)
                 if self._output_left < 0:
                     raise Breach(
                         "memory_exceeded",
-                        f"the program printed more than {self._limits.output_bytes} bytes",
+                        f"the program printed more than {self.limits.output_bytes} bytes",
                         "channel",
                         "output_bytes",
                     )
@@ -119,7 +124,7 @@ class Conversation:
             case "memory":
                 raise Breach(
                     "memory_exceeded",
-                    f"the program needed more than {self._limits.memory_bytes} bytes above what"
+                    f"the program needed more than {self.limits.memory_bytes} bytes above what"
                     " its inputs take",
                     "rlimits",
                     "memory_bytes",
@@ -176,7 +181,7 @@ class Conversation:
         path = _text(message["path"])
         if what == "task_reset":
             return lambda: _done(host.task_reset(path, id))
-        source = _text(message["source"], self._limits.program_bytes)
+        source = _text(message["source"], self.limits.program_bytes)
         if what == "task_begin":
             return lambda: self._task_begin(path, id, source)
         value = wire.decode(message["value"])
@@ -201,7 +206,7 @@ class Conversation:
             raise ProtocolError("a call has no number")
         if together:
             if self._together is None:
-                self._together = ThreadPoolExecutor(self._limits.pmap_workers)
+                self._together = ThreadPoolExecutor(self.limits.pmap_workers)
             self._in_flight = [each for each in self._in_flight if not each.done()]
             if len(self._in_flight) >= IN_FLIGHT_MAX:
                 raise ProtocolError("too many calls are in flight")
@@ -263,7 +268,7 @@ class Conversation:
         except TimeoutError:
             raise Breach(
                 "timeout",
-                f"the program ran longer than {self._limits.wall_s:g} s",
+                f"the program ran longer than {self.limits.wall_s:g} s",
                 "clock",
                 "wall_s",
             ) from None
@@ -286,7 +291,7 @@ class Conversation:
             error=_error(error) if error is not None else None,
             memory={_text(k): wire.decode(v) for k, v in message["memory"].items()},
             history=tuple(wire.decode(v) for v in message["history"]),
-            prints=tuple(_text(text, self._limits.output_bytes) for text in message["prints"]),
+            prints=tuple(_text(text, self.limits.output_bytes) for text in message["prints"]),
             tool_calls=self.seen.finished_calls(),
             pmap_calls=tuple(_parallel(call) for call in message["pmap_calls"]),
             warnings=tuple(_text(text) for text in message["warnings"]),
@@ -303,16 +308,18 @@ def job(
     history: tuple[Value, ...],
     limits: Limits,
     tools: list[dict[str, str]],
+    final: bool,
 ) -> Message:
-    """The one message a worker gets before its program starts."""
+    """The one message a worker gets before its program starts; a final job is its last."""
     return {
         "op": "job",
         "source": source,
         "context": {name: wire.encode(value) for name, value in context.items()},
         "memory": {name: wire.encode(value) for name, value in memory.items()},
         "history": [wire.encode(value) for value in history],
-        "limits": {each.name: getattr(limits, each.name) for each in fields(limits)},
+        "limits": {name: n for name, n in vars(limits).items() if n != getattr(Limits, name)},
         "tools": tools,
+        "final": final,
     }
 
 
@@ -358,4 +365,4 @@ def _parallel(record: Any) -> ParallelRecord:
 
 
 def _usage(record: Any) -> Usage:
-    return Usage(**{each.name: _number(record[each.name]) for each in fields(Usage)})  # type: ignore[arg-type]  # counts stay counts
+    return Usage(**{str(name): _number(number) for name, number in record.items()})  # type: ignore[arg-type]  # counts stay counts

@@ -34,6 +34,7 @@ LEVELS: tuple[Level, ...] = ("none", "rlimits", "seccomp", "landlock+seccomp")
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 PR_CAPBSET_DROP = 24
 SIGKILL = 9
+REUSE_FACTOR = 4
 
 
 class WallError(OSError):
@@ -198,17 +199,35 @@ def limit_resources() -> None:
         resource.setrlimit(kind, (0, 0))
 
 
-def limit_time(cpu_s: int) -> None:
-    """End the process with SIGXCPU once it has used `cpu_s` more seconds of processor time."""
+def limit_time(cpu_s: int, *, final: bool = True) -> None:
+    """End the process with SIGXCPU once it has used `cpu_s` more seconds of processor time.
+
+    A limit that is not final can be set anew by the same process.
+    """
     used = resource.getrusage(resource.RUSAGE_SELF)
     number = int(used.ru_utime + used.ru_stime) + 1 + cpu_s
-    resource.setrlimit(resource.RLIMIT_CPU, (number, number + 1))
+    hard = number + 1 if final else resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (number, hard))
 
 
-def limit_memory(baseline_bytes: int, allowance_bytes: int) -> None:
-    """Refuse private memory beyond `allowance_bytes` above what the process had at the baseline."""
+def limit_memory(baseline_bytes: int, allowance_bytes: int, *, final: bool = True) -> None:
+    """Refuse private memory beyond `allowance_bytes` above what the process had at the baseline.
+
+    A limit that is not final can be set anew, up to REUSE_FACTOR allowances above the first
+    baseline; ValueError beyond that.
+    """
     number = baseline_bytes + allowance_bytes
-    resource.setrlimit(resource.RLIMIT_DATA, (number, number))
+    before = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    hard = number if final else number + REUSE_FACTOR * allowance_bytes
+    if before != resource.RLIM_INFINITY:
+        hard = min(hard, before)
+    resource.setrlimit(resource.RLIMIT_DATA, (number, hard))
+
+
+def lift_memory() -> None:
+    """Give back what a limit that was not final had taken, so that new inputs can be loaded."""
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
 
 
 def data_bytes(statm: int) -> int:

@@ -1,14 +1,14 @@
-"""The inside of a sandbox: the zygote that forks workers, and the worker that runs one program.
+"""The inside of a sandbox: the zygote that forks workers, and the worker that runs programs.
 
 The zygote is a clean process: empty environment, no arguments but a descriptor and the place of
 this package, nothing of the host in memory. It loads the language once and forks a worker for each
-socket it is handed. A worker warms up, walks behind the walls, says which level it reached, takes
-one job, lets the memory limit down to what the job's inputs left it, runs, answers, and waits to be
-ended. It never runs a second program: see `pool` for the measurement behind that.
+socket it is handed. A worker rehearses, walks behind the walls, says which level it reached, takes
+a job, lets the memory limit down to what the job's inputs left it, runs, answers, and waits: to be
+ended, or for the next job of the same scope (see `pool`).
 
 Owns no policy and no record: tools, journal and prints are the parent's, reached by frames.
 Invariants: a worker dies with its zygote, a zygote with its pool; nothing but the one socket and
-the memory gauge is open behind the walls.
+the memory gauge are open behind the walls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import signal
 import socket
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, NoReturn
 
 from holdfast.lang import walls, wire
@@ -30,9 +30,10 @@ from holdfast.lang.api import Hit, LangError, Limits, Miss, Result, Tool, Value
 from holdfast.lang.channel import Channel, FrameTooLarge, Message
 from holdfast.lang.run import run
 
-EXIT_CRASHED, EXIT_MEMORY = 70, 71
+# Retired: an earlier program of the scope left too little room for this one's inputs.
+EXIT_CRASHED, EXIT_MEMORY, EXIT_RETIRED = 70, 71, 72
 PARACHUTE_BYTES = 2_000_000
-_WARM_UP = '(let [m {:a [1 2 3]}] (->> (:a m) (map inc) (filter odd?) (reduce + 0) (str "x")))'
+_REHEARSAL = '(let [m {:a [1 2 3]}] (->> (:a m) (map inc) (filter odd?) (reduce + 0) (str "x")))'
 
 
 def zygote(control_fd: int) -> NoReturn:
@@ -44,7 +45,7 @@ def zygote(control_fd: int) -> NoReturn:
     """
     control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=control_fd)
     parent = os.getppid()
-    warm_up()
+    rehearse()
     gc.collect()
     gc.freeze()
     children: dict[bytes, int] = {}
@@ -68,51 +69,107 @@ def zygote(control_fd: int) -> NoReturn:
     os._exit(0)
 
 
-def warm_up() -> None:
-    """Touch what every program touches, so that a worker's first program finds its pages there."""
-    run(_WARM_UP, limits=Limits())
+def rehearse() -> None:
+    """Run a program from frame to frame, so that the first real one finds code and pages warm."""
+    near, far = socket.socketpair()
+    with near, far:
+        pool, worker = Channel(near), Channel(far)
+        pool.send(
+            {
+                "op": "job",
+                "source": _REHEARSAL,
+                "context": {},
+                "memory": {},
+                "history": [],
+                "limits": {},
+                "tools": [],
+                "final": True,
+            }
+        )
+        job = load(worker)
+        assert job is not None
+        answer(worker, job)
+        pool.receive()
 
 
 def work(sock: socket.socket) -> None:
-    """Enter the walls, run the one job that arrives on `sock`, answer, and wait to be ended."""
+    """Enter the walls, run the jobs that arrive on `sock` and answer them, until it closes."""
     statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    parachute = [bytes(PARACHUTE_BYTES)]
     standing = walls.enter()
     channel = Channel(sock)
     channel.send({"op": "ready", "level": standing.level, "reasons": list(standing.reasons)})
-    job = channel.receive()
-    if job is not None:
-        answer(channel, job, statm)
-        channel.receive()
+    while True:
+        try:
+            job = load(channel)
+            if job is None:
+                return
+            confine(job, statm)
+        except (MemoryError, ValueError):
+            os._exit(EXIT_RETIRED)
+        answer(channel, job, parachute)
+        walls.lift_memory()
 
 
-def answer(channel: Channel, job: Message, statm: int | None) -> None:
-    """Load a job, limit memory above what is now in use, run it and send how it ended.
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One program with its inputs as values of the language; a final one is the worker's last."""
 
-    `statm` None leaves memory and processor time as they are.
+    source: str
+    context: dict[str, Value]
+    memory: dict[str, Value]
+    history: tuple[Value, ...]
+    limits: Limits
+    tools: tuple[Tool, ...]
+    final: bool
+
+
+def load(channel: Channel) -> Job | None:
+    """The next job, or None when the pool has closed the channel."""
+    order = channel.receive()
+    if order is None:
+        return None
+    return Job(
+        source=order["source"],
+        context=decode_map(order["context"]),
+        memory=decode_map(order["memory"]),
+        history=tuple(wire.decode(value) for value in order["history"]),
+        limits=Limits(**order["limits"]),
+        tools=tuple(Tool(**tool) for tool in order["tools"]),
+        final=order["final"],
+    )
+
+
+def confine(job: Job, statm: int) -> None:
+    """Limit memory above what is in use now that the inputs are loaded, and processor time.
+
+    ValueError if an earlier program of the scope left too little room.
     """
-    limits = Limits(**job["limits"])
-    inputs = {name: decode_map(job[name]) for name in ("context", "memory")}
-    history = tuple(wire.decode(value) for value in job["history"])
-    tools = tuple(Tool(**tool) for tool in job["tools"])
-    parachute = bytearray(PARACHUTE_BYTES)
-    if statm is not None:
-        stacks = limits.pmap_workers * threading.stack_size()
-        walls.limit_memory(walls.data_bytes(statm), limits.memory_bytes + stacks)
-        walls.limit_time(math.ceil(limits.wall_s) + 1)
+    stacks = job.limits.pmap_workers * threading.stack_size()
+    allowance = job.limits.memory_bytes + stacks
+    walls.limit_memory(walls.data_bytes(statm), allowance, final=job.final)
+    walls.limit_time(math.ceil(job.limits.wall_s) + 1, final=job.final)
+
+
+def answer(channel: Channel, job: Job, parachute: list[bytes] | None = None) -> None:
+    """Run a job and send how it ended.
+
+    The parachute is memory to let go of when all is used up, so that a last frame can be made.
+    """
     try:
         result = run(
-            job["source"],
-            context=inputs["context"],
-            memory=inputs["memory"],
-            history=history,
+            job.source,
+            context=job.context,
+            memory=job.memory,
+            history=job.history,
             host=RemoteHost(channel),
-            limits=limits,
-            tools=tools,
+            limits=job.limits,
+            tools=job.tools,
         )
-        message = encode_result(result)
-        channel.send(message)
+        channel.send(encode_result(result))
     except MemoryError:
-        parachute.clear()
+        if parachute:
+            parachute.clear()
         channel.send({"op": "memory"})
     except FrameTooLarge:
         channel.send({"op": "oversize"})
@@ -217,7 +274,7 @@ def encode_result(result: Result) -> Message:
         "pmap_calls": [asdict(call) for call in result.pmap_calls],
         "warnings": list(result.warnings),
         "summaries": dict(result.summaries),
-        "usage": asdict(result.usage),
+        "usage": vars(result.usage),
     }
 
 
@@ -233,7 +290,7 @@ def _fork(control: socket.socket, descriptor: int) -> int:
         if os.getppid() == zygote_pid:
             control.close()
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=descriptor)
-            warm_up()
+            rehearse()
             work(sock)
             code = 0
     except MemoryError:
