@@ -1,0 +1,102 @@
+"""Generated programs give what Clojure gives: at least 2,000 a run, compared by value.
+
+HOLDFAST_DIFFERENTIAL sets another number of programs and makes them new ones each time.
+"""
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from differential.generate import KINDS, literal, programs
+from differential.nbb import Nbb
+from holdfast.lang.api import Limits
+from holdfast.lang.run import run
+from holdfast.lang.values import Keyword, unkey
+
+COUNT = int(os.environ.get("HOLDFAST_DIFFERENTIAL", "2000"))
+LIMITS = Limits(wall_s=10)
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Nbb]:
+    nbb = Nbb()
+    yield nbb
+    nbb.close()
+
+
+def canonical(value: Any) -> Any:
+    """A value in the oracle's form; see oracle.cljs."""
+    value = unkey(value)
+    match value:
+        case None | bool() | int():
+            return value
+        case float():
+            if math.isnan(value):
+                return {"$num": "NaN"}
+            return value if math.isfinite(value) else {"$num": "Inf" if value > 0 else "-Inf"}
+        case str():
+            return {"$str": value}
+        case Keyword():
+            return f":{value.name}"
+        case dict():
+            pairs = [[canonical(key), canonical(each)] for key, each in value.items()]
+            return {"$map": sorted(pairs, key=text)}
+        case frozenset():
+            return {"$set": sorted(map(canonical, value), key=text)}
+        case tuple():
+            return [canonical(each) for each in value]
+    return {"$other": type(value).__name__}
+
+
+def text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def ours(source: str) -> dict[str, Any]:
+    result = run(source, limits=LIMITS)
+    return {"error": str(result.error)} if result.error else {"value": canonical(result.value)}
+
+
+@settings(
+    max_examples=COUNT,
+    deadline=None,
+    derandomize="HOLDFAST_DIFFERENTIAL" not in os.environ,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(source=programs())
+def test_a_generated_program_gives_what_clojure_gives(oracle: Nbb, source: str) -> None:
+    theirs = oracle.evaluate(source)
+    assert "error" not in theirs, f"the generator wrote no Clojure: {source}\n{theirs}"
+    assert ours(source) == theirs, source
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+def test_every_literal_reads_the_same(oracle: Nbb, data: st.DataObject) -> None:
+    source = data.draw(st.sampled_from(KINDS).flatmap(lambda kind: literals(kind)))
+    assert ours(source) == oracle.evaluate(source)
+
+
+@st.composite
+def literals(draw: st.DrawFn, kind: str) -> str:
+    return literal(draw, kind)
+
+
+@pytest.mark.parametrize(
+    ("source", "wrong"),
+    [("(+ 1 2)", {"value": 4}), ("[1 2]", {"value": [2, 1]}), ('"a"', {"value": ":a"})],
+)
+def test_a_wrong_answer_would_be_noticed(oracle: Nbb, source: str, wrong: dict[str, Any]) -> None:
+    assert oracle.evaluate(source) != wrong
+    assert ours(source) == oracle.evaluate(source)
+
+
+def test_the_oracle_reports_what_is_no_program(oracle: Nbb) -> None:
+    assert "error" in oracle.evaluate("(undefined-name 1)")
