@@ -155,3 +155,40 @@ def test_a_worker_of_a_scope_that_was_stopped_is_never_used_again(pool: SandboxP
 
 def test_the_walls_of_this_pool_are_the_ones_of_the_product(pool: SandboxPool) -> None:
     assert pool.standing().level == walls.probe().level
+
+
+def test_what_the_host_completed_before_a_worker_was_killed_is_kept(pool: SandboxPool) -> None:
+    journal: dict[Any, Any] = {}
+    host = Recorder(journal, {"echo": lambda args: args})
+    code = [
+        "host.printed('before')",
+        "host.call_tool('1:1/0', 'echo', {'x': 1})",
+        "host.task_done('1:2/0', 'charge', 'source', 5)",
+        "host.step_done('one', 'done')",
+        "while True: pass",
+    ]
+    result = pool.run("\n".join(code), host=host, tools=[Tool(name="echo")], memory={"kept": 1})
+    assert which_wall(result) == "clock"
+    assert tuple(result.prints) == ("before",)
+    assert [(call.name, call.args) for call in result.tool_calls] == [("echo", {"x": 1})]
+    assert result.summaries == {"one": "done"}
+    assert result.memory == {"kept": 1}
+    again = pool.run(
+        "out = str(host.task_begin('1:2/0', 'charge', 'source').value)", host=Recorder(journal, {})
+    )
+    assert again.value == "5"
+
+
+def test_a_call_in_flight_when_the_worker_dies_is_still_recorded(pool: SandboxPool) -> None:
+    journal: dict[Any, Any] = {}
+    host = Recorder(journal, {"slow": slow})
+    code = [
+        "def branch(n):",
+        "    host._channel.send({'op': 'call_tool', 'n': n, 'together': True,",
+        "        'path': f'1:1/{n}', 'name': 'slow', 'args': {}})",
+        "for n in range(3): branch(n)",
+        "os._exit(9)",
+    ]
+    result = pool.run("\n".join(["import os", *code]), host=host, tools=[Tool(name="slow")])
+    assert which_wall(result) == "process"
+    assert len(result.tool_calls) == len(journal) == 3
