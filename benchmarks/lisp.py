@@ -15,7 +15,7 @@ from typing import Any
 
 from measure import Row, peers, report, row, timed
 
-from holdfast.lang.api import Limits, Result, Tool
+from holdfast.lang.api import Limits, Result
 from holdfast.lang.pool import SandboxPool
 from holdfast.lang.recorder import FileJournal, Recorder
 from holdfast.lang.run import run
@@ -44,7 +44,7 @@ CALLS = """
 """
 SUM_OF_CALLS = sum(range(30)) + 1 + sum(range(10)) + sum(range(9))
 LIMITS = Limits(wall_s=120, fuel=10**9, loop_iterations=10**8, memory_bytes=500_000_000)
-TOOLS = [Tool(name="echo")]
+TOOLS = ["echo"]
 SYSTEM = "holdfast"
 
 

@@ -111,7 +111,9 @@ def literals(draw: st.DrawFn, kind: str) -> str:
     ("source", "wrong"),
     [("(+ 1 2)", {"value": 4}), ("[1 2]", {"value": [2, 1]}), ('"a"', {"value": ":a"})],
 )
-def test_a_wrong_answer_would_be_noticed(oracle: Oracle, source: str, wrong: dict[str, Any]) -> None:
+def test_a_wrong_answer_would_be_noticed(
+    oracle: Oracle, source: str, wrong: dict[str, Any]
+) -> None:
     assert oracle.evaluate(source) != wrong
     assert ours(source) == theirs(oracle, source)
 

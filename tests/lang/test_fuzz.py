@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from holdfast.lang.api import LangError, Limits, Tool
+from holdfast.lang.api import LangError, Limits
 from holdfast.lang.run import analyse
 from lang.fuzz import hunt, judge, shrink
 
@@ -13,7 +13,7 @@ SECONDS = float(os.environ.get("HOLDFAST_FUZZ_S", "30"))
 
 
 def front(source: str) -> None:
-    analyse(source, limits=Limits(), tools=[Tool(name="echo")])
+    analyse(source, limits=Limits(), tools=["echo"])
 
 
 @pytest.mark.slow

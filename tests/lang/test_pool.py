@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from holdfast.lang import walls
-from holdfast.lang.api import LangError, Limits, Result, Tool
+from holdfast.lang.api import LangError, Limits, Result
 from holdfast.lang.pool import SandboxPool
 from holdfast.lang.recorder import Recorder
 from holdfast.lang.run import run
 
-TOOLS = [Tool(name=name) for name in ("echo", "add", "boom", "meet", "stop", "wait", "huge")]
+TOOLS = ("echo", "add", "boom", "meet", "stop", "wait", "huge")
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.lang import pool as pool_module
 from holdfast.lang import walls
-from holdfast.lang.api import Limits, Result, Tool
+from holdfast.lang.api import Limits, Result
 from holdfast.lang.pool import SandboxPool
 from holdfast.lang.recorder import Recorder
 
@@ -69,7 +69,7 @@ def slow(_: dict[str, Any]) -> None:
 
 def attack(pool: SandboxPool, code: list[str]) -> Result:
     host = Recorder({}, {"echo": lambda args: args, "slow": slow})
-    return pool.run("\n".join(code), host=host, tools=[Tool(name="echo"), Tool(name="slow")])
+    return pool.run("\n".join(code), host=host, tools=["echo", "slow"])
 
 
 def which_wall(result: Result) -> str:
@@ -167,7 +167,7 @@ def test_what_the_host_completed_before_a_worker_was_killed_is_kept(pool: Sandbo
         "host.step_done('one', 'done')",
         "while True: pass",
     ]
-    result = pool.run("\n".join(code), host=host, tools=[Tool(name="echo")], memory={"kept": 1})
+    result = pool.run("\n".join(code), host=host, tools=["echo"], memory={"kept": 1})
     assert which_wall(result) == "clock"
     assert tuple(result.prints) == ("before",)
     assert [(call.name, call.args) for call in result.tool_calls] == [("echo", {"x": 1})]
@@ -189,6 +189,6 @@ def test_a_call_in_flight_when_the_worker_dies_is_still_recorded(pool: SandboxPo
         "for n in range(3): branch(n)",
         "os._exit(9)",
     ]
-    result = pool.run("\n".join(["import os", *code]), host=host, tools=[Tool(name="slow")])
+    result = pool.run("\n".join(["import os", *code]), host=host, tools=["slow"])
     assert which_wall(result) == "process"
     assert len(result.tool_calls) == len(journal) == 3

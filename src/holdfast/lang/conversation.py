@@ -149,7 +149,7 @@ class Conversation:
             raise Breach(
                 "sandbox_violation", "the worker called a tool that was not granted", "channel"
             )
-        args = {_text(key): wire.decode(value) for key, value in message["args"].items()}
+        args = {_text(key): _value(value) for key, value in message["args"].items()}
         slot = len(self.seen.tool_calls)
         self.seen.tool_calls.append(None)
 
@@ -184,13 +184,13 @@ class Conversation:
         source = _text(message["source"], self.limits.program_bytes)
         if what == "task_begin":
             return lambda: self._task_begin(path, id, source)
-        value = wire.decode(message["value"])
+        value = _value(message["value"])
         return lambda: _done(host.task_done(path, id, source, value))
 
     def _task_begin(self, path: str, id: str, source: str) -> Message:
         found = self._host.task_begin(path, id, source)
         if not isinstance(found, Hit):
-            return {"hit": False}
+            return {"hit": False, "generation": found.generation}
         if found.warning:
             self.seen.warnings.append(found.warning)
         return {"hit": True, "value": wire.encode(found.value), "warning": found.warning}
@@ -287,10 +287,10 @@ class Conversation:
             raise ProtocolError("a result has an ending without its error")
         return Result(
             ending=ending,
-            value=wire.decode(message["value"]),
+            value=_value(message["value"]),
             error=_error(error) if error is not None else None,
-            memory={_text(k): wire.decode(v) for k, v in message["memory"].items()},
-            history=tuple(wire.decode(v) for v in message["history"]),
+            memory={_text(k): _value(v) for k, v in message["memory"].items()},
+            history=tuple(_value(v) for v in message["history"]),
             prints=tuple(_text(text, self.limits.output_bytes) for text in message["prints"]),
             tool_calls=self.seen.finished_calls(),
             pmap_calls=tuple(_parallel(call) for call in message["pmap_calls"]),
@@ -335,6 +335,14 @@ def _text(value: Any, chars_max: int = NAME_CHARS_MAX) -> str:
     if type(value) is not str or len(value) > chars_max:
         raise ProtocolError("a text is none or is too long")
     return value
+
+
+def _value(data: Any) -> Value:
+    """A value a worker sent. Functions stay text: nothing of a worker is compiled out here."""
+    try:
+        return wire.decode(data, revive=wire.keep_functions)
+    except LangError as error:
+        raise ProtocolError(f"a value is none: {error.message}") from None
 
 
 def _number(value: Any) -> float:

@@ -28,12 +28,13 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from holdfast.lang import walls
 from holdfast.lang.api import Host, LangError, Limits, Result, Tool, Usage, Value
 from holdfast.lang.channel import Channel, FrameTooLarge, Message, ProtocolError
 from holdfast.lang.conversation import Breach, Conversation, Gone, job
-from holdfast.lang.recorder import Recorder
+from holdfast.lang.run import NoHost
 from holdfast.lang.worker import EXIT_MEMORY, EXIT_RETIRED
 
 READY_S = 10.0
@@ -94,12 +95,12 @@ class SandboxPool:
         self,
         source: str,
         *,
-        context: Mapping[str, Value] | None = None,
+        context: Mapping[Any, Any] | None = None,
         memory: Mapping[str, Value] | None = None,
         history: Sequence[Value] = (),
         host: Host | None = None,
         limits: Limits | None = None,
-        tools: Sequence[Tool] = (),
+        tools: Mapping[str, Tool] | Sequence[str] = (),
         scope: str = "",
     ) -> Result:
         """Run one program in a walled process and say how it ended.
@@ -109,16 +110,17 @@ class SandboxPool:
         itself raises, other than a LangError, ends the worker and is raised here.
         """
         limits = limits or self.limits
+        offered = tools if isinstance(tools, Mapping) else {name: Tool(name=name) for name in tools}
         order = job(
             source,
             context=context or {},
             memory=memory or {},
             history=tuple(history),
             limits=limits,
-            tools=[asdict(tool) for tool in tools],
+            tools=[asdict(tool) for tool in offered.values()],
             final=not scope,
         )
-        talk = Conversation(host or Recorder({}, {}), limits, [tool.name for tool in tools])
+        talk = Conversation(host or NoHost(), limits, offered)
         try:
             return self._hold(talk, order, scope)
         except Breach as found:

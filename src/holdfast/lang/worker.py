@@ -22,7 +22,7 @@ import signal
 import socket
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NoReturn
 
 from holdfast.lang import walls, wire
@@ -33,6 +33,7 @@ from holdfast.lang.run import run
 # Retired: an earlier program of the scope left too little room for this one's inputs.
 EXIT_CRASHED, EXIT_MEMORY, EXIT_RETIRED = 70, 71, 72
 PARACHUTE_BYTES = 2_000_000
+STACK_BYTES = 4_194_304
 _REHEARSAL = '(let [m {:a [1 2 3]}] (->> (:a m) (map inc) (filter odd?) (reduce + 0) (str "x")))'
 
 
@@ -46,6 +47,7 @@ def zygote(control_fd: int) -> NoReturn:
     control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=control_fd)
     parent = os.getppid()
     rehearse()
+    reserve_stacks()
     gc.collect()
     gc.freeze()
     children: dict[bytes, int] = {}
@@ -67,6 +69,21 @@ def zygote(control_fd: int) -> NoReturn:
             case _:
                 break
     os._exit(0)
+
+
+def reserve_stacks() -> None:
+    """Start and end as many threads as a pmap has, so that the C library keeps their stacks.
+
+    Every worker inherits them: its threads take stacks that were there before the memory baseline,
+    instead of memory that the program is then said to have used.
+    """
+    threading.stack_size(STACK_BYTES)
+    gate = threading.Barrier(Limits().pmap_workers)
+    threads = [threading.Thread(target=gate.wait) for _ in range(gate.parties)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def rehearse() -> None:
@@ -120,7 +137,7 @@ class Job:
     memory: dict[str, Value]
     history: tuple[Value, ...]
     limits: Limits
-    tools: tuple[Tool, ...]
+    tools: dict[str, Tool]
     final: bool
 
 
@@ -129,13 +146,14 @@ def load(channel: Channel) -> Job | None:
     order = channel.receive()
     if order is None:
         return None
+    limits = Limits(**order["limits"])
     return Job(
         source=order["source"],
         context=decode_map(order["context"]),
-        memory=decode_map(order["memory"]),
-        history=tuple(wire.decode(value) for value in order["history"]),
-        limits=Limits(**order["limits"]),
-        tools=tuple(Tool(**tool) for tool in order["tools"]),
+        memory=wire.decode_memory(order["memory"], limits),
+        history=tuple(revived(value) for value in order["history"]),
+        limits=limits,
+        tools={tool["name"]: Tool(**tool) for tool in order["tools"]},
         final=order["final"],
     )
 
@@ -145,9 +163,7 @@ def confine(job: Job, statm: int) -> None:
 
     ValueError if an earlier program of the scope left too little room.
     """
-    stacks = job.limits.pmap_workers * threading.stack_size()
-    allowance = job.limits.memory_bytes + stacks
-    walls.limit_memory(walls.data_bytes(statm), allowance, final=job.final)
+    walls.limit_memory(walls.data_bytes(statm), job.limits.memory_bytes, final=job.final)
     walls.limit_time(math.ceil(job.limits.wall_s) + 1, final=job.final)
 
 
@@ -166,7 +182,7 @@ def answer(channel: Channel, job: Job, parachute: list[bytes] | None = None) -> 
             limits=job.limits,
             tools=job.tools,
         )
-        channel.send(encode_result(result))
+        channel.send(encode_result(result, job))
     except MemoryError:
         if parachute:
             parachute.clear()
@@ -188,15 +204,16 @@ class RemoteHost:
         self._answers: dict[int, Message] = {}
         self._reading = False
         self._next = 0
-        self._home = threading.get_ident()
 
     def call_tool(self, path: str, name: str, args: dict[str, Value]) -> Value:
         encoded = encode_map(args)
-        return wire.decode(self._ask("call_tool", path=path, name=name, args=encoded)["value"])
+        return revived(self._ask("call_tool", path=path, name=name, args=encoded)["value"])
 
     def task_begin(self, path: str, id: str, source: str) -> Hit | Miss:
         reply = self._ask("task_begin", path=path, id=id, source=source)
-        return Hit(wire.decode(reply["value"]), reply["warning"]) if reply["hit"] else Miss()
+        if reply["hit"]:
+            return Hit(revived(reply["value"]), reply["warning"])
+        return Miss(reply["generation"])
 
     def task_done(self, path: str, id: str, source: str, value: Value) -> None:
         self._ask("task_done", path=path, id=id, source=source, value=wire.encode(value))
@@ -208,7 +225,7 @@ class RemoteHost:
         self._ask("step_done", id=id, text=text)
 
     def budget(self) -> Value:
-        return wire.decode(self._ask("budget")["value"])
+        return revived(self._ask("budget")["value"])
 
     def printed(self, text: str) -> None:
         self._channel.send({"op": "printed", "text": text})
@@ -217,8 +234,7 @@ class RemoteHost:
         with self._arrived:
             number = self._next
             self._next += 1
-        together = threading.get_ident() != self._home
-        request = {"op": what, "n": number, "together": together, **fields}
+        request = {"op": what, "n": number, "together": threading.active_count() > 1, **fields}
         try:
             self._channel.send(request)
         except FrameTooLarge as error:
@@ -258,11 +274,27 @@ def encode_map(values: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def decode_map(values: Mapping[str, Any]) -> dict[str, Value]:
-    return {name: wire.decode(value) for name, value in values.items()}
+    return {name: revived(value) for name, value in values.items()}
 
 
-def encode_result(result: Result) -> Message:
-    """What only the worker knows of a run; tool calls and prints the parent has seen itself."""
+def revived(data: Any) -> Value:
+    """A value with its functions compiled: here, behind the walls, and nowhere else."""
+    return wire.decode(data, revive=wire.reviver())
+
+
+def encode_result(result: Result, job: Job) -> Message:
+    """What only the worker knows of a run; tool calls the parent has seen itself.
+
+    A value that cannot be sent (too deep, a function without source) is the program's error.
+    """
+    try:
+        return _encode_result(result)
+    except LangError as error:
+        kept = {"memory": job.memory, "history": job.history}
+        return _encode_result(replace(result, ending="error", value=None, error=error, **kept))
+
+
+def _encode_result(result: Result) -> Message:
     return {
         "op": "done",
         "ending": result.ending,
