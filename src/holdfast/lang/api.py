@@ -135,7 +135,12 @@ class Hit:
 
 @dataclass(frozen=True)
 class Miss:
-    """Nothing is recorded: evaluate, then report with `task_done`."""
+    """Nothing is recorded: evaluate, then report with `task_done`.
+
+    `generation` counts the resets of the id; it is part of the path of what the task calls.
+    """
+
+    generation: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
