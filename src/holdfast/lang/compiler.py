@@ -16,7 +16,8 @@ from holdfast.lang.analyser import Analyser, Program
 from holdfast.lang.api import LangError, Limits, Tool
 from holdfast.lang.forms import HANDLERS
 from holdfast.lang.reader import Source, read
-from holdfast.lang.translate import Code, translate
+from holdfast.lang.translate import translate
+from holdfast.lang.writer import Code
 
 CACHE_ENTRIES = 256
 

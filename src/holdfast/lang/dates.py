@@ -11,7 +11,7 @@ import datetime as dt
 import re
 import time
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from holdfast.lang.api import LangError
 
@@ -104,9 +104,9 @@ def _refuse(text: object, what: str) -> LangError:
     return LangError("type_error", f"cannot parse {str(text)[:60]!r} as {what}")
 
 
-def parse_instant(text: str) -> Instant:
+def parse_instant(text: Any) -> Instant:
     """Strict ISO instants with a zone: `2024-01-02T03:04:05Z`, `…05.123+01:00`."""
-    found = _INSTANT.fullmatch(text) if isinstance(text, str) else None
+    found = _INSTANT.fullmatch(text) if type(text) is str else None
     if found is None:
         raise _refuse(text, "an instant such as 2024-01-02T03:04:05Z")
     year, month, day, hour, minute, second, fraction, zone_h, zone_m = found.groups()
@@ -122,8 +122,8 @@ def parse_instant(text: str) -> Instant:
     return Instant(seconds * NS + int((fraction or "").ljust(9, "0")))
 
 
-def parse_local_date(text: str) -> LocalDate:
-    if not isinstance(text, str) or not _DATE.fullmatch(text):
+def parse_local_date(text: Any) -> LocalDate:
+    if type(text) is not str or not _DATE.fullmatch(text):
         raise _refuse(text, "a date such as 2024-01-02")
     try:
         return LocalDate(dt.date.fromisoformat(text).toordinal() - EPOCH_DAY)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import Any
 
 LOAD, STORE = ast.Load(), ast.Store()
 At = tuple[int, int]
 
 
-def _loc(at: At) -> dict[str, int]:
+def _loc(at: At) -> dict[str, Any]:
     return {"lineno": at[0] + 1, "col_offset": 0, "end_lineno": at[1] + 1, "end_col_offset": 0}
 
 
@@ -21,8 +22,8 @@ def name(text: str, at: At) -> ast.Name:
     return ast.Name(text, LOAD, **_loc(at))
 
 
-def constant(value: object, at: At) -> ast.Constant:
-    return ast.Constant(value, **_loc(at))
+def constant(value: Any, at: At) -> ast.Constant:
+    return ast.Constant(value, None, **_loc(at))
 
 
 def call(target: str | ast.expr, args: Sequence[ast.expr], at: At) -> ast.Call:

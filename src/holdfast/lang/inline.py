@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from holdfast.lang import emit, library, nodes
 from holdfast.lang.nodes import Node
-
-if TYPE_CHECKING:
-    from holdfast.lang.translate import Translator
+from holdfast.lang.writer import Writer
 
 SMALL = 2**62
 
 
-def builtin_call(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.expr:
+def builtin_call(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr:
     """The call of a built-in, in place where that is faster."""
     handler = _INLINE.get((node.name, len(node.args)))
     if handler is not None:
@@ -31,13 +28,13 @@ def builtin_call(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.ex
     return plain(tr, node.name, args, at)
 
 
-def plain(tr: Translator, name: str, args: list[ast.expr], at: emit.At) -> ast.expr:
+def plain(tr: Writer, name: str, args: list[ast.expr], at: emit.At) -> ast.expr:
     if not library.is_flat(name):
         tr.frame.flat = False
     return emit.call(tr.builtin(name, at), args, at)
 
 
-def keyword_call(tr: Translator, node: nodes.Call, at: emit.At) -> ast.expr:
+def keyword_call(tr: Writer, node: nodes.Call, at: emit.At) -> ast.expr:
     """`(:key m)` and `(:key m default)`."""
     assert isinstance(node.target, nodes.Const)
     key = nodes.Const(node.start, node.end, node.target.value)
@@ -58,7 +55,7 @@ def _is_small(node: Node) -> bool:
 
 
 def _pair(
-    tr: Translator, node: nodes.BuiltinCall, at: emit.At
+    tr: Writer, node: nodes.BuiltinCall, at: emit.At
 ) -> tuple[list[ast.expr], ast.expr | None] | None:
     """Both operands as names or constants, and the test that they are integers.
 
@@ -69,11 +66,9 @@ def _pair(
             return None
     values = tr.args(node.args)
     held = [tr.hold(value, at) for value in values]
-    tests = [
-        emit.is_kind(value, "k_int", at) for value in held if not isinstance(value, ast.Constant)
-    ]
-    distinct = list({ast.dump(test): test for test in tests}.values())
-    return held, emit.every(distinct, at) if distinct else None
+    names = dict.fromkeys(value.id for value in held if isinstance(value, ast.Name))
+    tests: list[ast.expr] = [emit.is_kind(emit.name(each, at), "k_int", at) for each in names]
+    return held, emit.every(tests, at) if tests else None
 
 
 def _again(value: ast.expr, at: emit.At) -> ast.expr:
@@ -85,7 +80,7 @@ def _again(value: ast.expr, at: emit.At) -> ast.expr:
 
 
 def _arithmetic(operator: type[ast.operator]) -> Inliner:
-    def inline(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+    def inline(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
         if operator is ast.Mult and not any(map(_is_small, node.args)):
             return None
         found = _pair(tr, node, at)
@@ -101,7 +96,7 @@ def _arithmetic(operator: type[ast.operator]) -> Inliner:
 
 
 def _step(operator: type[ast.operator]) -> Inliner:
-    def inline(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+    def inline(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
         value = tr.hold(tr.expr(node.args[0]), at)
         if isinstance(value, ast.Constant):
             return plain(tr, node.name, [value], at)
@@ -113,7 +108,7 @@ def _step(operator: type[ast.operator]) -> Inliner:
 
 
 def _comparison(operator: type[ast.cmpop]) -> Inliner:
-    def inline(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+    def inline(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
         found = _pair(tr, node, at)
         if found is None:
             return None
@@ -127,7 +122,7 @@ def _comparison(operator: type[ast.cmpop]) -> Inliner:
 
 
 def _equality(positive: bool) -> Inliner:
-    def inline(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+    def inline(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
         for index in (0, 1):
             value = _literal(node.args[index])
             if value is None or type(value) is bool or library.is_keyword(value):
@@ -148,7 +143,7 @@ def _equality(positive: bool) -> Inliner:
 
 
 def _is_constant(value: object, positive: bool) -> Inliner:
-    def inline(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+    def inline(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
         operator: ast.cmpop = ast.Is() if positive else ast.IsNot()
         if isinstance(node.args[0], nodes.Const):
             return emit.constant((node.args[0].value is value) is positive, at)
@@ -158,7 +153,7 @@ def _is_constant(value: object, positive: bool) -> Inliner:
 
 
 def _sign(operator: type[ast.cmpop]) -> Inliner:
-    def inline(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+    def inline(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
         value = tr.hold(tr.expr(node.args[0]), at)
         fast = emit.compare(_again(value, at), operator(), emit.constant(0, at), at)
         slow = plain(tr, node.name, [_again(value, at)], at)
@@ -168,7 +163,7 @@ def _sign(operator: type[ast.cmpop]) -> Inliner:
 
 
 def _parity(odd: int) -> Inliner:
-    def inline(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+    def inline(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
         value = tr.hold(tr.expr(node.args[0]), at)
         bit = emit.binary(_again(value, at), ast.Mod(), emit.constant(2, at), at)
         fast = emit.compare(bit, ast.Eq(), emit.constant(odd, at), at)
@@ -178,22 +173,22 @@ def _parity(odd: int) -> Inliner:
     return inline
 
 
-def _modulo(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+def _modulo(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
     divisor = _literal(node.args[1])
     if type(divisor) is not int or not 0 < divisor < SMALL:
         return None
     return _arithmetic(ast.Mod)(tr, node, at)
 
 
-def _not(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+def _not(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
     return emit.negate(tr.test(node.args[0]), at)
 
 
-def _identity(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+def _identity(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
     return tr.expr(node.args[0])
 
 
-def _get(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+def _get(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
     """A literal key in a map that has it is one subscript."""
     key = _literal(node.args[1])
     if not (library.is_keyword(key) or type(key) is str):
@@ -207,14 +202,14 @@ def _get(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | Non
     return emit.choose(test, fast, slow, at)
 
 
-def _first(tr: Translator, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+def _first(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
     value = tr.hold(tr.expr(node.args[0]), at)
     test = emit.every([emit.is_kind(value, "k_tuple", at), _again(value, at)], at)
     fast = emit.item(_again(value, at), emit.constant(0, at), at)
     return emit.choose(test, fast, plain(tr, "first", [_again(value, at)], at), at)
 
 
-Inliner = Callable[["Translator", nodes.BuiltinCall, emit.At], "ast.expr | None"]
+Inliner = Callable[[Writer, nodes.BuiltinCall, emit.At], "ast.expr | None"]
 
 _INLINE: Mapping[tuple[str, int], Inliner] = {
     ("+", 2): _arithmetic(ast.Add),

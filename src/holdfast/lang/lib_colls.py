@@ -19,7 +19,6 @@ from holdfast.lang.lib_numbers import add, greater, less, number
 from holdfast.lang.lib_seqs import Items, made, positional
 from holdfast.lang.meter import ACTIVE, grow, refuse_size, spend
 from holdfast.lang.values import (
-    Entry,
     Keyword,
     Reduced,
     as_key,
@@ -456,9 +455,11 @@ def pairs(coll: Value) -> Items:
 
 
 def empty(coll: Value) -> Value:
-    if type(coll) is Entry:
-        return None
-    return {tuple: (), dict: {}, frozenset: frozenset()}.get(type(coll))
+    if type(coll) is tuple:
+        return ()
+    if type(coll) is dict:
+        return {}
+    return frozenset() if type(coll) is frozenset else None
 
 
 def is_empty(coll: Value) -> bool:

@@ -202,8 +202,8 @@ _TIME = {
 
 
 def _time(letter: str, value: Value) -> str:
-    if type(value) is Date or type(value) is Instant:
-        seconds = value.ms / 1000 if type(value) is Date else value.ns // 10**9
+    if isinstance(value, Date | Instant):
+        seconds = value.ms / 1000 if isinstance(value, Date) else value.ns // 10**9
         if letter in _TIME:
             moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
             return moment.strftime(_TIME[letter])

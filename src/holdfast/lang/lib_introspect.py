@@ -5,6 +5,7 @@ They read the catalogue that the machine carries: built-ins, forms, tools and de
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 from holdfast.lang.api import Value
@@ -49,7 +50,9 @@ def source(value: Value) -> str | None:
     machine = current().machine
     if isinstance(value, Var | Symbol):
         value = machine.root.definition(value.name)
-    info = machine.infos.get(getattr(value, "__code__", None))
+    if not isinstance(value, FunctionType):
+        return None
+    info = machine.infos.get(value.__code__)
     return info.text or None if info is not None else None
 
 

@@ -1,4 +1,4 @@
-"""Numbers: arithmetic, rounding, comparison, bits and parsing.
+"""Numbers: arithmetic, rounding, comparison and bits.
 
 Integers never overflow but are bounded by `int_digits`; `/` answers floats. Floats follow IEEE 754
 and Java: NaN and infinities are values, except that division by zero is refused. Bit operations
@@ -8,8 +8,8 @@ work on 64-bit two's complement, as Clojure's do, and mask shift counts by 63.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NoReturn
 
 from holdfast.lang.api import LangError, Value
@@ -27,7 +27,7 @@ def refuse(name: str, value: Value) -> NoReturn:
 
 def number(name: str, value: Value) -> Number:
     if type(value) is int or type(value) is float:
-        return value  # type: ignore[no-any-return]  # the check above is the proof
+        return value
     refuse(name, value)
 
 
@@ -154,7 +154,7 @@ def mod(one: Value, other: Value) -> Number:
     if _whole("mod", one, other):
         return one % other  # type: ignore[no-any-return]  # _whole checked
     found = math.fmod(to_float(one), to_float(other))
-    return found + other if found and (found < 0) != (other < 0) else found  # type: ignore[no-any-return]  # numbers
+    return found + other if found and (found < 0) != (other < 0) else found
 
 
 def inc(value: Value) -> Number:
@@ -280,7 +280,7 @@ def minimum(*args: Value) -> Number:
 def _chain(name: str, args: tuple[Value, ...], holds: Callable[[Number, Number], bool]) -> bool:
     if len(args) == 1:
         return True
-    for one, other in zip(args, args[1:], strict=False):
+    for one, other in pairwise(args):
         _both(name, one, other)
         if not holds(one, other):
             return False
@@ -439,105 +439,3 @@ def shift_right(value: Value, count: Value) -> int:
 def unsigned_shift_right(value: Value, count: Value) -> int:
     name = "unsigned-bit-shift-right"
     return _wrap((_long(name, value) & 2**64 - 1) >> (_long(name, count) & 63))
-
-
-# --- parsing: nil for what is no number ----------------------------------------------------------
-
-_INTEGER = re.compile(r"[+-]?[0-9]{1,40}\Z", re.ASCII)
-_DECIMAL = re.compile(
-    r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?\Z", re.ASCII
-)
-_HEX = re.compile(r"[+-]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?[0-9]{1,5}\Z", re.ASCII)
-
-
-def parse_long(text: Value) -> int | None:
-    if type(text) is not str or not _INTEGER.match(text):
-        return None
-    found = int(text)
-    return found if LONG_MIN <= found <= LONG_MAX else None
-
-
-def parse_double(text: Value) -> float | None:
-    if type(text) is not str or len(text) > 400:
-        return None
-    text = text.strip(" \t\n\r\f\v")
-    if _DECIMAL.match(text):
-        return float(text.rstrip("dDfF") if text[-1:] in "dDfF" else text)
-    if _HEX.match(text):
-        try:
-            return float.fromhex(text)
-        except (ValueError, OverflowError):
-            return None
-    return None
-
-
-def parse_boolean(text: Value) -> bool | None:
-    return {"true": True, "false": False}.get(text) if type(text) is str else None
-
-
-def java_integer(low: int, high: int, name: str) -> Callable[..., int]:
-    """`Integer/parseInt` and `Long/parseLong`: these raise, and take a radix."""
-
-    def parse(text: Value, radix: Value = 10) -> int:
-        if type(text) is str and type(radix) is int and 2 <= radix <= 36 and len(text) <= 80:
-            digits = text[1:] if text[:1] in ("+", "-") else text
-            if digits.isascii() and digits.isalnum():
-                try:
-                    found = int(text, radix)
-                except ValueError:
-                    found = high + 1
-                if low <= found <= high:
-                    return found
-        raise LangError("type_error", f"{name} cannot parse {str(text)[:40]!r}")
-
-    return parse
-
-
-def java_double(text: Value) -> float:
-    found = parse_double(text)
-    if found is None:
-        raise LangError("type_error", f"Double/parseDouble cannot parse {str(text)[:40]!r}")
-    return found
-
-
-def java_boolean(text: Value) -> bool:
-    if text is not None and type(text) is not str:
-        raise LangError(
-            "type_error", f"Boolean/parseBoolean expects a string, got {type_name(text)}"
-        )
-    return text is not None and text.lower() == "true"
-
-
-# --- Math/…: Java's kinds of result --------------------------------------------------------------
-
-
-def math_floor(value: Value) -> float:
-    return to_float(floor(value))
-
-
-def math_ceil(value: Value) -> float:
-    return to_float(ceil(value))
-
-
-def math_round(value: Value) -> int:
-    found = number("Math/round", value)
-    if found != found:
-        return 0
-    if math.isinf(found):
-        return LONG_MAX if found > 0 else LONG_MIN
-    return math.floor(found + 0.5) if type(found) is float else int(found)
-
-
-def math_unary(name: str, make: Callable[[float], float]) -> Callable[[Value], float]:
-    """One of the functions of `java.lang.Math` that answer NaN outside their domain."""
-
-    def call(value: Value) -> float:
-        found = to_float(number(f"Math/{name}", value))
-        try:
-            return make(found)
-        except ValueError:
-            return -math.inf if found == 0 and name.startswith("log") else math.nan
-        except OverflowError:
-            return math.inf
-
-    return call

@@ -231,8 +231,7 @@ def partition_by(fn: Value, coll: Value) -> Items:
 
 def count(coll: Value) -> int:
     if type(coll) is str:
-        from_text = len(coll) if coll.isascii() else len(seq_items(coll))
-        return from_text
+        return len(coll) if coll.isascii() else len(seq_items(coll))
     if coll is None:
         return 0
     if isinstance(coll, tuple | dict | frozenset):

@@ -78,7 +78,7 @@ def _arities(text: str) -> tuple[int, int | None]:
     return int(low), int(high or low)
 
 
-# --- parts that only the analyser's output calls ---------------------------------------------------
+# --- parts that only the analyser's output calls -------------------------------------------------
 
 
 def _item(items: tuple[Value, ...], index: int) -> Value:
@@ -291,8 +291,7 @@ def python_name(name: str) -> str:
 
 def function_of(name: str) -> Callable[..., Any]:
     """The function of a row; carries its name in the language."""
-    fn = ROWS[name].fn
-    return fn
+    return ROWS[name].fn
 
 
 def is_flat(name: str) -> bool:
@@ -323,7 +322,7 @@ def make_var(name: str) -> Var:
 
 def key_for(word: str, name: str) -> Value:
     """The key that `:keys`, `:strs` or `:syms` reads for a name."""
-    return {"keys": keyword, "strs": str, "syms": Symbol}[word](name)
+    return keyword(name) if word == "keys" else Symbol(name) if word == "syms" else name
 
 
 def collect(kind: Literal["vector", "map", "set"] | str, values: Sequence[Value]) -> Value:

@@ -20,8 +20,8 @@ from holdfast.lang.machine import Machine, current
 from holdfast.lang.meter import grow
 from holdfast.lang.naming import global_name
 from holdfast.lang.portable import named_input
-from holdfast.lang.translate import Code
 from holdfast.lang.values import seq_items
+from holdfast.lang.writer import Code
 
 LAP = 16
 _MISSING = object()
@@ -113,7 +113,7 @@ class Linker:
         for generated, name in code.globals.items():
             self.define(generated, name, name in code.program.defined)
         local: dict[str, Any] = {}
-        exec(code.code, namespace, local)  # our own code object, with empty builtins
+        exec(code.code, namespace, local)  # noqa: S102  our own code object, with empty builtins
         return local["main"]
 
     def input(self, kind: str, name: str) -> Value:

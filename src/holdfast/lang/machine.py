@@ -206,7 +206,7 @@ class Machine:
             limit = "output_bytes" if branch.output_left < 0 else "prints"
             raise LangError(
                 "memory_exceeded",
-                f"the program printed more than the limit of {getattr(self.limits, limit)} ({limit})",
+                f"the program printed more than {getattr(self.limits, limit)} ({limit})",
                 details={"limit": limit},
             )
         branch.prints.append(text)

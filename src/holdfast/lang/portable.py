@@ -102,10 +102,7 @@ def _named(value: Value) -> Value:
 
 
 def _key(key: Any) -> Any:
-    if type(key) is Keyword or type(key) is str:
-        name = key.name if type(key) is Keyword else key
-        return name.replace("-", "_") if type(key) is Keyword else name
-    return key
+    return key.name.replace("-", "_") if type(key) is Keyword else key
 
 
 def measured_bytes(value: Value, stop_bytes: int) -> int:
@@ -133,14 +130,9 @@ def measured_bytes(value: Value, stop_bytes: int) -> int:
     return size
 
 
-def from_input(value: Any) -> Value:
-    """Input data under `data/`: as `from_host`, with text keys left as they are."""
-    return from_host(value)
-
-
 def named_input(context: Mapping[Any, Any], name: str) -> Value:
     """The value of `data/name`: exact, as a keyword, or with underscores for hyphens; else nil."""
     for key in (name, keyword(name), name.replace("-", "_"), keyword(name.replace("-", "_"))):
         if key in context:
-            return from_input(context[key])
+            return from_host(context[key])
     return None

@@ -157,7 +157,7 @@ def _atom(value: Value) -> str:
     if kind is int or kind is float:
         return number_text(value)
     if kind is Regex:
-        return '#"' + value.source.replace('"', '\\"') + '"'
+        return '#"' + str(value.source).replace('"', '\\"') + '"'
     if isinstance(value, Temporal):
         tag = "inst" if value.NAME in ("date", "instant") else value.NAME
         return f'#{tag} "{value}"'

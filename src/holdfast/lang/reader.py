@@ -284,7 +284,7 @@ class _Reader:
             return self.refuse(
                 f"unsupported escape \\{name} in a string",
                 at + 1 + found.start(),
-                hint='known are \\\\ \\" \\n \\t \\r \\b \\f and \\uXXXX; write \\\\ for a backslash',
+                hint='known are \\\\ \\" \\n \\t \\r \\b \\f \\uXXXX; write \\\\ for a backslash',
             )
 
         return _join_surrogates(_ESCAPE.sub(replace, body))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from holdfast.lang import dates
 from holdfast.lang import lib_colls as c
 from holdfast.lang import lib_control as k
 from holdfast.lang import lib_functions as f
@@ -18,6 +19,7 @@ from holdfast.lang import lib_java as j
 from holdfast.lang import lib_json as json
 from holdfast.lang import lib_maps as m
 from holdfast.lang import lib_numbers as n
+from holdfast.lang import lib_parse as p
 from holdfast.lang import lib_seqs as s
 from holdfast.lang import lib_strings as t
 from holdfast.lang import lib_types as y
@@ -402,13 +404,13 @@ STRINGS: tuple[RawRow, ...] = (
     ("char", "1", t.char_, "1", "(char code)", "Character of a code.", "(char 65)", '"A"'),
     ("subs", "2-3", t.subs, "n", "(subs s start end)", "A part, clamped.", '(subs "hello" 2)',
      '"llo"'),
-    ("parse-long", "1", n.parse_long, "1", "(parse-long s)", "Integer or nil.",
+    ("parse-long", "1", p.parse_long, "1", "(parse-long s)", "Integer or nil.",
      '(parse-long "42")', "42"),
-    ("parse-int", "1", n.parse_long, "1", "(parse-int s)", "Integer or nil.", '(parse-int "x")',
+    ("parse-int", "1", p.parse_long, "1", "(parse-int s)", "Integer or nil.", '(parse-int "x")',
      "nil"),
-    ("parse-double", "1", n.parse_double, "1", "(parse-double s)", "Float or nil.",
+    ("parse-double", "1", p.parse_double, "1", "(parse-double s)", "Float or nil.",
      '(parse-double "1.5")', "1.5"),
-    ("parse-boolean", "1", n.parse_boolean, "1", "(parse-boolean s)", "Boolean or nil.",
+    ("parse-boolean", "1", p.parse_boolean, "1", "(parse-boolean s)", "Boolean or nil.",
      '(parse-boolean "true")', "true"),
     ("join", "1-2", t.join, "n", "(join sep coll)", "Items as one text.", '(join "," [1 2])',
      '"1,2"'),
@@ -470,7 +472,7 @@ WALK: tuple[RawRow, ...] = (
      "(prewalk #(if (number? %) (inc %) %) [1 [2]])", "[2 [3]]"),
     ("postwalk", "2", w.postwalk, "f", "(postwalk f form)", "f from the leaves up.",
      "(postwalk #(if (number? %) (inc %) %) [1 [2]])", "[2 [3]]"),
-    ("keywordize-keys", "1", w.keywordize_keys, "n", "(keywordize-keys m)", "Text keys as keywords.",
+    ("keywordize-keys", "1", w.keywordize_keys, "n", "(keywordize-keys m)", "Texts to keywords.",
      '(keywordize-keys {"a" 1})', "{:a 1}"),
     ("stringify-keys", "1", w.stringify_keys, "n", "(stringify-keys m)", "Keyword keys as texts.",
      "(stringify-keys {:a 1})", '{"a" 1}'),
@@ -488,21 +490,21 @@ JSON: tuple[RawRow, ...] = (
 
 MATH: tuple[RawRow, ...] = (
     ("Math/abs", "1", n.absolute, "1", "(Math/abs x)", "Absolute value.", "(Math/abs -7)", "7"),
-    ("Math/ceil", "1", n.math_ceil, "1", "(Math/ceil x)", "Up, as a float.", "(Math/ceil 1.2)",
+    ("Math/ceil", "1", p.math_ceil, "1", "(Math/ceil x)", "Up, as a float.", "(Math/ceil 1.2)",
      "2.0"),
-    ("Math/floor", "1", n.math_floor, "1", "(Math/floor x)", "Down, as a float.",
+    ("Math/floor", "1", p.math_floor, "1", "(Math/floor x)", "Down, as a float.",
      "(Math/floor 1.8)", "1.0"),
-    ("Math/round", "1", n.math_round, "1", "(Math/round x)", "Nearest, halves up.",
+    ("Math/round", "1", p.math_round, "1", "(Math/round x)", "Nearest, halves up.",
      "(Math/round -1.5)", "-1"),
     ("Math/max", "1+", n.maximum, "1", "(Math/max x y)", "Larger.", "(Math/max 1 2)", "2"),
     ("Math/min", "1+", n.minimum, "1", "(Math/min x y)", "Smaller.", "(Math/min 1 2)", "1"),
     ("Math/pow", "2", n.power, "1", "(Math/pow x y)", "Power.", "(Math/pow 2 3)", "8.0"),
     ("Math/sqrt", "1", n.sqrt, "1", "(Math/sqrt x)", "Square root.", "(Math/sqrt 9)", "3.0"),
-    ("Math/exp", "1", n.math_unary("exp", math.exp), "1", "(Math/exp x)", "e to the x.",
+    ("Math/exp", "1", p.math_unary("exp", math.exp), "1", "(Math/exp x)", "e to the x.",
      "(Math/exp 0)", "1.0"),
-    ("Math/log", "1", n.math_unary("log", math.log), "1", "(Math/log x)", "Natural logarithm.",
+    ("Math/log", "1", p.math_unary("log", math.log), "1", "(Math/log x)", "Natural logarithm.",
      "(Math/log 1)", "0.0"),
-    ("Math/log10", "1", n.math_unary("log10", math.log10), "1", "(Math/log10 x)",
+    ("Math/log10", "1", p.math_unary("log10", math.log10), "1", "(Math/log10 x)",
      "Logarithm to 10.", "(Math/log10 100)", "2.0"),
 )  # fmt: skip
 
@@ -533,7 +535,7 @@ JAVA: tuple[RawRow, ...] = (
      "(.before (java.util.Date. 1) (java.util.Date. 2))", "true"),
     (".after", "2", j.after, "1", "(.after a b)", "Later.",
      "(.after (java.util.Date. 1) (java.util.Date. 2))", "false"),
-    ("LocalDate/parse", "1", j.dates.parse_local_date, "1", "(LocalDate/parse s)", "A date.",
+    ("LocalDate/parse", "1", dates.parse_local_date, "1", "(LocalDate/parse s)", "A date.",
      '(str (LocalDate/parse "2024-01-02"))', '"2024-01-02"'),
     (".plusDays", "2", j.plus_days, "1", "(.plusDays date n)", "Days later.",
      '(str (.plusDays (LocalDate/parse "2024-01-31") 1))', '"2024-02-01"'),
@@ -545,7 +547,7 @@ JAVA: tuple[RawRow, ...] = (
      '(.isBefore (LocalDate/parse "2024-01-01") (LocalDate/parse "2024-01-02"))', "true"),
     (".isAfter", "2", j.is_after, "1", "(.isAfter a b)", "Later.",
      '(.isAfter (LocalDate/parse "2024-01-01") (LocalDate/parse "2024-01-02"))', "false"),
-    ("Instant/parse", "1", j.dates.parse_instant, "1", "(Instant/parse s)", "A moment.",
+    ("Instant/parse", "1", dates.parse_instant, "1", "(Instant/parse s)", "A moment.",
      '(.toEpochMilli (Instant/parse "1970-01-01T00:00:01Z"))', "1000"),
     (".toEpochMilli", "1", j.to_epoch_milli, "1", "(.toEpochMilli i)", "Milliseconds since 1970.",
      '(.toEpochMilli (Instant/parse "1970-01-01T00:00:01Z"))', "1000"),
@@ -566,15 +568,15 @@ JAVA: tuple[RawRow, ...] = (
      ' (Instant/parse "1970-01-01T00:00:02Z")))', "2000"),
     ("System/currentTimeMillis", "0", j.now_ms, "1", "(System/currentTimeMillis)", "Now.",
      "(pos? (System/currentTimeMillis))", "true"),
-    ("Integer/parseInt", "1-2", n.java_integer(-(2**31), 2**31 - 1, "Integer/parseInt"), "1",
+    ("Integer/parseInt", "1-2", p.java_integer(-(2**31), 2**31 - 1, "Integer/parseInt"), "1",
      "(Integer/parseInt s radix)", "Integer; raises.", '(Integer/parseInt "42")', "42"),
-    ("Long/parseLong", "1-2", n.java_integer(n.LONG_MIN, n.LONG_MAX, "Long/parseLong"), "1",
+    ("Long/parseLong", "1-2", p.java_integer(n.LONG_MIN, n.LONG_MAX, "Long/parseLong"), "1",
      "(Long/parseLong s radix)", "Integer; raises.", '(Long/parseLong "ff" 16)', "255"),
-    ("Double/parseDouble", "1", n.java_double, "1", "(Double/parseDouble s)", "Float; raises.",
+    ("Double/parseDouble", "1", p.java_double, "1", "(Double/parseDouble s)", "Float; raises.",
      '(Double/parseDouble "1.5")', "1.5"),
-    ("Float/parseFloat", "1", n.java_double, "1", "(Float/parseFloat s)", "Float; raises.",
+    ("Float/parseFloat", "1", p.java_double, "1", "(Float/parseFloat s)", "Float; raises.",
      '(Float/parseFloat "1.5")', "1.5"),
-    ("Boolean/parseBoolean", "1", n.java_boolean, "1", "(Boolean/parseBoolean s)",
+    ("Boolean/parseBoolean", "1", p.java_boolean, "1", "(Boolean/parseBoolean s)",
      "Only true is true.", '(Boolean/parseBoolean "TRUE")', "true"),
 )  # fmt: skip
 

@@ -14,86 +14,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
 from holdfast.lang import emit, inline, library, nodes
 from holdfast.lang.analyser import Program
+from holdfast.lang.closures import FunctionWriter
 from holdfast.lang.naming import FnInfo, global_name, input_name
 from holdfast.lang.nodes import Node
+from holdfast.lang.writer import DISCARD, RETURN, Code, Dest
 
 BLOCKS_MAX = 12
 CLAUSES_MAX = 20
 
 
-@dataclass(slots=True)
-class Code:
-    """A translated program and the names that must be linked before it runs."""
-
-    program: Program
-    code: CodeType
-    filename: str
-    infos: dict[CodeType, FnInfo]
-    constants: dict[str, Any]
-    builtins: set[str] = field(default_factory=set)
-    globals: dict[str, str] = field(default_factory=dict)
-    inputs: dict[str, tuple[str, str]] = field(default_factory=dict)
-
-
-class Frame:
-    """One Python function being emitted."""
-
-    def __init__(self, outer: Frame | None) -> None:
-        self.outer = outer
-        self.blocks = 0
-        self.loops = 0
-        self.volatile: set[str] = set()
-        self.free: set[str] = set()
-        self.own: set[str] = set()
-        self.stored: set[str] = set()
-        self.flat = True
-
-    def bind(self, name: str) -> None:
-        self.own.add(name)
-        if self.loops:
-            self.volatile.add(name)
-
-
-class Dest:
-    """Where the value of statements goes: `return`, a name, the loop's result, or nowhere."""
-
-    __slots__ = ("kind", "loop", "name")
-
-    def __init__(self, kind: str, name: str = "", loop: nodes.Loop | None = None) -> None:
-        self.kind = kind
-        self.name = name
-        self.loop = loop
-
-    @property
-    def ends(self) -> bool:
-        """Control leaves after the value was stored."""
-        return self.kind in ("return", "break")
-
-
-RETURN = Dest("return")
-DISCARD = Dest("discard")
-
-
-class Translator:
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.source = program.source
-        self.id = program.id
-        self.frame = Frame(None)
-        self.block: list[ast.stmt] = []
-        self.counter = 0
-        self.constants: dict[str, Any] = {}
-        self.constant_names: dict[int, str] = {}
-        self.fns: dict[str, FnInfo] = {}
-        self.used = Code(program, compile("0", "", "eval"), "", {}, {})
-        # The values `recur` rebinds: names of the nearest loop or function.
-        self.targets: list[list[str]] = []
+class Translator(FunctionWriter):
+    """One program's nodes to one code object."""
 
     # --- the whole ------------------------------------------------------------------------------
 
@@ -118,71 +54,6 @@ class Translator:
                     found.append((each, self.fns[each.co_name]))
                 found += self.infos(each)
         return found
-
-    def prologue(self, at: emit.At) -> list[ast.stmt]:
-        """What every function starts with: its global names, and its fuel unless it is a leaf."""
-        start: list[ast.stmt] = []
-        if self.frame.stored:
-            start.append(emit.globals_used(sorted(self.frame.stored), at))
-        if not self.frame.flat:
-            start += self.tick(at)
-        return start
-
-    def tick(self, at: emit.At) -> list[ast.stmt]:
-        low = emit.compare(
-            emit.item(emit.name("k_cell", at), emit.constant(0, at), at),
-            ast.Lt(),
-            emit.constant(0, at),
-            at,
-        )
-        refill = emit.evaluate(emit.call("k_refill", [], at), at)
-        return [emit.count_down("k_cell", at), emit.if_then(low, [refill], [], at)]
-
-    # --- names ----------------------------------------------------------------------------------
-
-    def temp(self) -> str:
-        self.counter += 1
-        name = f"t{self.counter}"
-        self.frame.bind(name)
-        return name
-
-    def load(self, name: str, at: emit.At) -> ast.expr:
-        frame: Frame | None = self.frame
-        while frame is not None and name not in frame.own:
-            frame.free.add(name)
-            frame = frame.outer
-        return emit.name(name, at)
-
-    def bind(self, name: str) -> None:
-        self.frame.bind(name)
-
-    def store(self, name: str, value: ast.expr, at: emit.At) -> None:
-        self.bind(name)
-        self.block.append(emit.assign(name, value, at))
-
-    def hold(self, value: ast.expr, at: emit.At) -> ast.expr:
-        """The value as something that can be read twice: a name or a constant."""
-        if isinstance(value, ast.Name | ast.Constant):
-            return value
-        name = self.temp()
-        self.block.append(emit.assign(name, value, at))
-        return emit.name(name, at)
-
-    def constant(self, value: Any, at: emit.At) -> ast.expr:
-        kind = type(value)
-        if value is None or kind is bool or kind is str or (kind is int and abs(value) < 2**63):
-            return emit.constant(value, at)
-        name = self.constant_names.get(id(value))
-        if name is None:
-            name = f"c{self.id}x{len(self.constants)}"
-            self.constants[name] = value
-            self.constant_names[id(value)] = name
-        return emit.name(name, at)
-
-    def builtin(self, name: str, at: emit.At) -> ast.expr:
-        found = library.python_name(name)
-        self.used.builtins.add(name)
-        return emit.name(found, at)
 
     # --- expressions ----------------------------------------------------------------------------
 
@@ -279,10 +150,6 @@ class Translator:
         self.frame.flat = False
         args = self.args(node.args)
         return emit.call(f"k_{node.helper}", [self.place(at), *args], at)
-
-    def place(self, at: emit.At) -> ast.expr:
-        line, column = self.source.position(at[0])
-        return emit.constant(f"{line}:{column}", at)
 
     def define(self, node: nodes.Def, at: emit.At) -> ast.expr:
         name = global_name(node.name)
@@ -486,7 +353,7 @@ class Translator:
             self.store(name, self.expr(value), (value.start, value.end))
         # Bound here too, as what the rounds rebind.
         self.frame.volatile.update(name for name, _ in node.bindings)
-        inner = dest if dest.kind == "return" else Dest("break", self.temp(), node)
+        inner = dest if dest.kind == "return" else Dest("break", self.temp())
         body = self.rounds([name for name, _ in node.bindings], node.body, inner, at)
         self.block += body
         if inner.kind == "break":
@@ -597,122 +464,6 @@ class Translator:
         body, self.block = self.block, saved
         self.block.append(emit.if_then(miss, body, [], at))
         self.finish(emit.item(emit.name(found, at), emit.constant(0, at), at), dest, at)
-
-    # --- functions ------------------------------------------------------------------------------
-
-    def fn(self, node: nodes.Fn | nodes.Overloads, at: emit.At) -> ast.expr:
-        made, free = self.function(node)
-        return self.placed(node.python_name, made, free, at)
-
-    def placed(self, name: str, made: list[ast.stmt], free: set[str], at: emit.At) -> ast.expr:
-        """Put a function where it belongs; inside loops a factory freezes what it captures."""
-        captured = sorted(free & self.frame.volatile)
-        for each in sorted(free):
-            self.load(each, at)
-        if not captured:
-            self.bind(name)
-            self.block += made
-            return emit.name(name, at)
-        factory = f"k{self.id}x{self.counter}"
-        self.counter += 1
-        body = [*made, emit.returning(emit.name(name, at), at)]
-        self.block.append(emit.function(factory, captured, "", body, at))
-        self.bind(factory)
-        return emit.call(factory, [emit.name(each, at) for each in captured], at)
-
-    def function(self, node: nodes.Fn | nodes.Overloads) -> tuple[list[ast.stmt], set[str]]:
-        """The statements that define a function under its generated name, and what it captures."""
-        at = (node.start, node.end)
-        if isinstance(node, nodes.Overloads):
-            return self.overloads(node, at)
-        outer, saved, targets = self.frame, self.block, self.targets
-        self.frame, self.block, self.targets = Frame(outer), [], []
-        frame = self.frame
-        python_name = node.python_name
-        params = [*node.params, *([node.rest] if node.rest else [])]
-        frame.own.update(params)
-        if node.rest:
-            none = emit.constant(None, at)
-            rest = emit.any_of([emit.name(node.rest, at), none], at)
-            self.block.append(emit.assign(node.rest, rest, at))
-        if node.recurs:
-            frame.flat = False
-            self.block += self.rounds(params, node.body, RETURN, at)
-        else:
-            self.statement(node.body, RETURN)
-        body = self.prologue(at) + self.block
-        code_name = f"{python_name}x{self.id}"
-        self.fns[code_name] = FnInfo(
-            node.name, len(node.params), bool(node.rest), node.text, node.captures
-        )
-        self.frame, self.block, self.targets = outer, saved, targets
-        made: list[ast.stmt] = [
-            emit.function(code_name, node.params, node.rest, body, at),
-            emit.assign(python_name, emit.name(code_name, at), at),
-        ]
-        self.bind(code_name)
-        return made, frame.free - {python_name}
-
-    def overloads(self, node: nodes.Overloads, at: emit.At) -> tuple[list[ast.stmt], set[str]]:
-        """A dispatcher over the number of arguments; with `k_overload` deciding and refusing."""
-        made: list[ast.stmt] = []
-        free: set[str] = set()
-        for each in node.fns:
-            statements, captured = self.function(each)
-            made += statements
-            free |= captured
-        table = [
-            emit.tuple_of(
-                [
-                    emit.constant(len(each.params), at),
-                    emit.constant(bool(each.rest), at),
-                    emit.name(each.python_name, at),
-                ],
-                at,
-            )
-            for each in node.fns
-        ]
-        rest = self.temp()
-        pick = emit.call("k_overload", [emit.tuple_of(table, at), emit.name(rest, at)], at)
-        code_name = f"{node.python_name}x{self.id}"
-        body: list[ast.stmt] = [emit.returning(pick, at)]
-        text = self.source.text[node.start : node.end]
-        first = node.fns[0]
-        self.fns[code_name] = FnInfo(node.name, 0, True, _overload_text(node, text), first.captures)
-        made += [
-            emit.function(code_name, [], rest, body, at),
-            emit.assign(node.python_name, emit.name(code_name, at), at),
-        ]
-        self.bind(code_name)
-        names = {each.python_name for each in node.fns}
-        return made, free - {node.python_name} - names
-
-    def letfn(self, node: nodes.Letfn, dest: Dest) -> None:
-        at = (node.start, node.end)
-        if self.frame.loops:
-            self.finish(self.outlined(node, at), dest, at)
-            return
-        for each in node.fns:
-            self.bind(each.python_name)
-        for each in node.fns:
-            made, free = self.function(each)
-            for captured in sorted(free):
-                self.load(captured, at)
-            self.block += made
-        self.statement(node.body, dest)
-
-    def outlined(self, node: Node, at: emit.At) -> ast.expr:
-        """The node as an own function, called at once: for what may not nest here."""
-        self.counter += 1
-        fn = nodes.Fn(node.start, node.end, f"f{self.counter}o", "", [], "", node, False, "", {})
-        self.frame.flat = False
-        return emit.call(self.fn(fn, at), [], at)
-
-
-def _overload_text(node: nodes.Overloads, text: str) -> str:
-    start = text.find("(", 1)
-    name = f"{node.name} " if node.name else ""
-    return f"(fn {name}{text[start:]}" if start > 0 else ""
 
 
 def translate(program: Program, params: Sequence[str] = ()) -> Code:

@@ -251,14 +251,14 @@ def compare(one: Value, other: Value) -> int:
         return 1
     kind, there = type(one), type(other)
     if (kind is int or kind is float) and (there is int or there is float):
-        return (one > other) - (one < other)
+        return int(one > other) - int(one < other)
     if kind is there:
         if kind is str:
             return compare_text(one, other)
         if kind is Keyword or kind is Symbol:
             return compare_text(one.name, other.name)
         if kind is bool or kind in TEMPORAL:
-            return (one > other) - (one < other)
+            return int(one > other) - int(one < other)
     if isinstance(one, tuple) and isinstance(other, tuple):
         if len(one) != len(other):
             return -1 if len(one) < len(other) else 1

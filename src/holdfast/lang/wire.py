@@ -85,11 +85,10 @@ def _encode_map(value: dict[Any, Value], depth: int) -> Any:
         elif type(key) is not Keyword:
             plain = False
     if plain:
-        found = {
+        return {
             (f":{key.name}" if type(key) is Keyword else key): _encode(item, depth + 1)
             for key, item in value.items()
         }
-        return found
     return {
         "$map": [
             [_encode(key, depth + 1), _encode(item, depth + 1)] for key, item in entries(value)
