@@ -13,13 +13,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from measure import Row, peers, report, row, timed
-
 from holdfast.lang.api import Limits, Result
+from holdfast.lang.compiler import CodeCache, compile_source
 from holdfast.lang.pool import SandboxPool
 from holdfast.lang.recorder import FileJournal, Recorder
 from holdfast.lang.run import run
-from holdfast.lang.run import translate
+from measure import Row, peers, report, row, timed
 
 ROWS = tuple(
     {"id": i, "region": f"r{i % 7}", "amount": i * 3 % 101, "active": i % 3 != 0}
@@ -46,6 +45,7 @@ SUM_OF_CALLS = sum(range(30)) + 1 + sum(range(10)) + sum(range(9))
 LIMITS = Limits(wall_s=120, fuel=10**9, loop_iterations=10**8, memory_bytes=500_000_000)
 TOOLS = ["echo"]
 SYSTEM = "holdfast"
+CACHE = CodeCache()
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def programs() -> list[Row]:
 
 
 def check(source: str) -> Result:
-    result = run(source, context={"rows": ROWS}, limits=LIMITS)
+    result = run(source, context={"rows": ROWS}, limits=LIMITS, cache=CACHE)
     if result.error is not None:
         raise SystemExit(result.error.render())
     return result
@@ -86,7 +86,7 @@ def translation() -> list[Row]:
             f" {{:y y :z z :all (map inc [x y {i}])}}))"
             for i in range(100)
         ]
-        return translate("\n".join(lines))
+        return compile_source("\n".join(lines), limits=LIMITS)
 
     return [timed(SYSTEM, "translate_100_lines_ms", once, rounds=10)]
 
@@ -97,7 +97,6 @@ def pool() -> list[Row]:
             started.run("(+ 1 2)")
 
     rows = [timed(SYSTEM, "cold_start_ms", cold, rounds=10)]
-    host = Recorder({}, {"echo": lambda args: args})
     with SandboxPool(1, LIMITS) as single:
         warm = lambda: single.run("(+ 1 2)", scope="agent")  # noqa: E731
         warm()

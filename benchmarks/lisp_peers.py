@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 import pydantic_monty
 import quickjs
-from measure import Row, row, timed
 from smolagents.local_python_executor import LocalPythonExecutor
+
+from measure import Row, row, timed
 
 ROWS = [
     {"id": i, "region": f"r{i % 7}", "amount": i * 3 % 101, "active": i % 3 != 0}

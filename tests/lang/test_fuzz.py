@@ -5,15 +5,15 @@ import random
 
 import pytest
 
-from holdfast.lang.api import LangError, Limits
-from holdfast.lang.run import analyse
+from holdfast.lang.api import LangError, Limits, Tool
+from holdfast.lang.compiler import analyse
 from lang.fuzz import hunt, judge, shrink
 
 SECONDS = float(os.environ.get("HOLDFAST_FUZZ_S", "30"))
 
 
 def front(source: str) -> None:
-    analyse(source, limits=Limits(), tools=["echo"])
+    analyse(source, limits=Limits(), tools={"echo": Tool(name="echo")})
 
 
 @pytest.mark.slow

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.lang import walls
+from holdfast.lang import walls, wire
 from holdfast.lang.api import LangError, Limits, Result
 from holdfast.lang.pool import SandboxPool
 from holdfast.lang.recorder import Recorder
 from holdfast.lang.run import run
+from lang.confined import on_a_thread_of_its_own, refuse_landlock
 
 TOOLS = ("echo", "add", "boom", "meet", "stop", "wait", "huge")
 
@@ -86,10 +87,10 @@ def plain(result: Result) -> dict[str, Any]:
     """What must be equal: all but timings and the identity of functions."""
     return {
         "ending": result.ending,
-        "value": repr(result.value),
+        "value": None if result.error else wire.encode(result.value),
         "error": result.error and result.error.as_dict(),
-        "memory": sorted(result.memory),
-        "history": repr(result.history),
+        "memory": wire.encode_memory(result.memory),
+        "history": [wire.encode(value) for value in result.history],
         "prints": tuple(result.prints),
         "warnings": tuple(result.warnings),
         "summaries": dict(result.summaries),
@@ -214,7 +215,7 @@ def test_granted_inputs_do_not_count_as_the_programs_memory(pool: SandboxPool) -
     context = {"rows": tuple(f"row {number} " * 20 for number in range(100_000))}
     result = pool.run("(count data/rows)", context=context, limits=limits)
     assert result.value == 100_000
-    hoard = "(reduce conj [] (map (fn [x] (str x x x x)) data/rows))"
+    hoard = "(mapv (fn [x] (str x x x x)) data/rows)"
     refused = pool.run(f"(count {hoard})", context=context, limits=limits).error
     assert refused is not None
     assert refused.code == "memory_exceeded"
@@ -223,7 +224,7 @@ def test_granted_inputs_do_not_count_as_the_programs_memory(pool: SandboxPool) -
 
 
 def test_inputs_that_fit_no_frame_are_refused_by_name(pool: SandboxPool) -> None:
-    refused = pool.run("1", context={"x": "x" * 70_000_000}).error
+    refused = pool.run("(count data/x)", context={"x": "x" * 70_000_000}).error
     assert refused is not None
     assert refused.details == {"wall": "channel", "limit": "frame"}
 
@@ -246,18 +247,22 @@ def test_a_pool_starts_nothing_before_it_is_asked_and_close_is_idempotent() -> N
 
 def test_closing_refuses_those_who_wait_and_ends_those_who_run() -> None:
     ends: list[object] = []
-    gate = threading.Event()
+    inside, gate = threading.Event(), threading.Event()
     single = SandboxPool(1)
+
+    def hold(_: Any) -> None:
+        inside.set()
+        gate.wait(30)
 
     def call(source: str) -> None:
         try:
-            ends.append(single.run(source, host=host(wait=lambda _: gate.wait(30)), tools=TOOLS))
+            ends.append(single.run(source, host=host(wait=hold), tools=TOOLS))
         except LangError as error:
             ends.append(error)
 
     runner = threading.Thread(target=call, args=("(tool/wait {})",))
     runner.start()
-    wait_for(lambda: single._busy == 1)
+    inside.wait(30)
     waiter = threading.Thread(target=call, args=("1",))
     waiter.start()
     wait_for(lambda: len(single._queue) == 1)
@@ -312,8 +317,6 @@ def test_a_dying_parent_takes_zygote_and_workers_with_it() -> None:
 
 
 def test_a_policy_that_the_machine_cannot_meet_is_refused_and_nothing_runs() -> None:
-    from test_lang_walls import on_a_thread_of_its_own, refuse_landlock
-
     def work() -> tuple[object, object, object]:
         refuse_landlock()
         with SandboxPool(1, require="landlock+seccomp") as strict:

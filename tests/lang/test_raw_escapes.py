@@ -135,7 +135,7 @@ def test_memory_is_measured_above_what_a_later_program_of_the_scope_brings(
 
     def run(code: str, rows: int) -> Result:
         context = {"rows": ["x" * 1000] * rows}
-        return pool.run(code, context=context, limits=limits, scope="memory")
+        return pool.run(code + "  # data/rows", context=context, limits=limits, scope="memory")
 
     fits, too_much = "out = len(bytearray(3_000_000))", "out = bytearray(90_000_000)"
     assert run(fits, 10).value == 3_000_000

@@ -10,31 +10,15 @@ import struct
 import subprocess
 import sys
 import textwrap
-import threading
 from collections.abc import Callable
 
 import pytest
 
 from holdfast.lang import walls
+from lang.confined import on_a_thread_of_its_own, refuse_landlock
 
 KILL, ALLOW, ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
 THREAD, FORK = 0x3D0F00, 0x01200011
-
-
-def on_a_thread_of_its_own(work: Callable[[], object]) -> object:
-    """Run `work` where Landlock and seccomp end with the thread, not with the test process."""
-    answer: list[object] = []
-
-    def body() -> None:
-        try:
-            answer.append(work())
-        except BaseException as error:
-            answer.append(error)
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    thread.join()
-    return answer[0]
 
 
 def verdict(host: walls.Machine, name: str, *arguments: int, arch: int | None = None) -> int:
@@ -161,19 +145,6 @@ def test_a_kernel_without_landlock_is_said_so_and_the_level_is_lower() -> None:
     assert any(reason.startswith("landlock: ") for reason in probe.reasons)
 
 
-def refuse_landlock() -> None:
-    """Put this thread under a filter that answers every Landlock call with ENOSYS."""
-    ctypes.CDLL(None).prctl(walls.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    code = [
-        (0x20, 0, 0, 0),
-        (0x35, 0, 2, 444),
-        (0x35, 1, 0, 447),
-        (0x06, 0, 0, ERRNO | errno.ENOSYS),
-        (0x06, 0, 0, ALLOW),
-    ]
-    walls.restrict_calls(b"".join(struct.pack("=HBBI", *row) for row in code))
-
-
 def test_landlock_refuses_every_path_and_port_on_its_thread_only() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
@@ -270,13 +241,35 @@ def test_a_lowered_limit_cannot_be_raised_again_even_by_root() -> None:
     done = child(
         """
         walls.limit_memory(0, 500_000_000)
-        try:
-            walls.limit_memory(0, 900_000_000)
-        except ValueError as error:
-            sys.stdout.write(str(error))
+        for again in (
+            lambda: walls.limit_memory(0, 900_000_000),
+            lambda: resource.setrlimit(resource.RLIMIT_DATA, (900_000_000, 900_000_000)),
+        ):
+            try:
+                again()
+            except ValueError:
+                sys.stdout.write("refused ")
         """
     )
-    assert "raise" in done.stdout, done.stderr
+    assert done.stdout == "refused refused ", done.stderr
+
+
+def test_a_limit_that_is_not_final_can_be_lifted_and_set_anew_but_not_without_end() -> None:
+    done = child(
+        """
+        walls.limit_memory(200_000_000, 10_000_000, final=False)
+        walls.lift_memory()
+        bytearray(40_000_000)
+        walls.limit_memory(200_000_000, 20_000_000, final=False)
+        walls.limit_time(5, final=False)
+        walls.limit_time(9, final=False)
+        try:
+            walls.limit_memory(500_000_000, 10_000_000, final=False)
+        except ValueError:
+            sys.stdout.write("refused")
+        """
+    )
+    assert done.stdout == "refused", done.stderr
 
 
 def test_no_file_descriptor_can_be_made_and_none_written() -> None:

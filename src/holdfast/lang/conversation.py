@@ -11,10 +11,12 @@ the record, however the worker ends. Calls that the worker marks as parallel run
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from holdfast.lang import wire
@@ -30,9 +32,11 @@ from holdfast.lang.api import (
     Value,
 )
 from holdfast.lang.channel import Channel, FrameTooLarge, Message, ProtocolError
+from holdfast.lang.portable import named_input
 
 GRACE_S = 0.25  # the inner wall names line and column, so it gets the first word
 NAME_CHARS_MAX = 10_000
+_DATA = re.compile(r"data/([^\s()\[\]{}\"',;`~@^\\]+)")
 IN_FLIGHT_MAX = 1_000  # more parallel branches than an honest worker has threads
 
 
@@ -66,11 +70,11 @@ class Conversation:
     """One run of one program. Use once."""
 
     def __init__(self, host: Host, limits: Limits, granted: Collection[str]) -> None:
-        self.seen, self.limits = Seen(), limits
+        self.seen, self.limits, self.heard = Seen(), limits, False
         self._host = host
         self._granted = frozenset(granted)
         self._channel: Channel
-        self._started = self._deadline = 0.0
+        self._started = self._deadline = time.monotonic()
         self._output_left = limits.output_bytes
         self._together: ThreadPoolExecutor | None = None
         self._in_flight: list[Future[None]] = []
@@ -98,9 +102,21 @@ class Conversation:
         except ProtocolError as error:
             raise _garbage(str(error)) from None
 
-    def wall_ms(self) -> float:
-        """Milliseconds since the job was sent."""
-        return (time.monotonic() - self._started) * 1e3
+    def ended(
+        self, error: LangError, memory: Mapping[str, Value], history: Sequence[Value]
+    ) -> Result:
+        """The result of a run that its worker did not finish: what was seen, nothing changed."""
+        return Result(
+            ending="error",
+            error=error,
+            memory=dict(memory),
+            history=tuple(history),
+            prints=tuple(self.seen.prints),
+            tool_calls=self.seen.finished_calls(),
+            warnings=tuple(self.seen.warnings),
+            summaries=dict(self.seen.summaries),
+            usage=Usage(wall_ms=(time.monotonic() - self._started) * 1e3),
+        )
 
     def settle(self) -> None:
         """Wait for host calls still in flight, so that what they do is recorded. Idempotent."""
@@ -180,12 +196,12 @@ class Conversation:
             return lambda: self._step_done(id, text)
         path = _text(message["path"])
         if what == "task_reset":
-            return lambda: _done(host.task_reset(path, id))
+            return partial(_silent, host.task_reset, path, id)
         source = _text(message["source"], self.limits.program_bytes)
         if what == "task_begin":
             return lambda: self._task_begin(path, id, source)
         value = _value(message["value"])
-        return lambda: _done(host.task_done(path, id, source, value))
+        return partial(_silent, host.task_done, path, id, source, value)
 
     def _task_begin(self, path: str, id: str, source: str) -> Message:
         found = self._host.task_begin(path, id, source)
@@ -276,6 +292,7 @@ class Conversation:
             raise self._failure
         if message is None:
             raise Gone
+        self.heard = True
         return message
 
     def _result(self, message: Message) -> Result:
@@ -303,19 +320,22 @@ class Conversation:
 def job(
     source: str,
     *,
-    context: Mapping[str, Value],
+    context: Mapping[Any, Any],
     memory: Mapping[str, Value],
     history: tuple[Value, ...],
     limits: Limits,
     tools: list[dict[str, str]],
     final: bool,
 ) -> Message:
-    """The one message a worker gets before its program starts; a final job is its last."""
+    """The one message a worker gets before its program starts; a final job is its last.
+
+    Of the context only what the program mentions is copied. Raises LangError for what is no value.
+    """
     return {
         "op": "job",
         "source": source,
-        "context": {name: wire.encode(value) for name, value in context.items()},
-        "memory": {name: wire.encode(value) for name, value in memory.items()},
+        "context": {name: wire.encode(named_input(context, name)) for name in mentioned(source)},
+        "memory": wire.encode_memory(memory),
         "history": [wire.encode(value) for value in history],
         "limits": {name: n for name, n in vars(limits).items() if n != getattr(Limits, name)},
         "tools": tools,
@@ -323,11 +343,17 @@ def job(
     }
 
 
+def mentioned(source: str) -> set[str]:
+    """Names that follow `data/` anywhere in a source, in strings and comments too: a superset."""
+    return set(_DATA.findall(source))
+
+
 def _garbage(message: str) -> Breach:
     return Breach("sandbox_violation", f"the worker broke the protocol: {message}", "channel")
 
 
-def _done(_: None) -> Message:
+def _silent(act: Callable[..., None], *arguments: Value) -> Message:
+    act(*arguments)
     return {}
 
 

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.lang import walls
-from holdfast.lang.api import Host, LangError, Limits, Result, Tool, Usage, Value
+from holdfast.lang.api import Host, LangError, Limits, Result, Tool, Value
 from holdfast.lang.channel import Channel, FrameTooLarge, Message, ProtocolError
 from holdfast.lang.conversation import Breach, Conversation, Gone, job
 from holdfast.lang.run import NoHost
@@ -111,33 +111,26 @@ class SandboxPool:
         """
         limits = limits or self.limits
         offered = tools if isinstance(tools, Mapping) else {name: Tool(name=name) for name in tools}
-        order = job(
-            source,
-            context=context or {},
-            memory=memory or {},
-            history=tuple(history),
-            limits=limits,
-            tools=[asdict(tool) for tool in offered.values()],
-            final=not scope,
-        )
         talk = Conversation(host or NoHost(), limits, offered)
         try:
+            order = job(
+                source,
+                context=context or {},
+                memory=memory or {},
+                history=tuple(history),
+                limits=limits,
+                tools=[asdict(tool) for tool in offered.values()],
+                final=not scope,
+            )
+        except LangError as refused:
+            return talk.ended(refused, memory or {}, history)
+        try:
             return self._hold(talk, order, scope)
-        except Breach as found:
-            breach = found
+        except Breach as breach:
+            talk.settle()
+            return talk.ended(breach.error, memory or {}, history)
         finally:
             talk.settle()
-        return Result(
-            ending="error",
-            error=breach.error,
-            memory=dict(memory or {}),
-            history=tuple(history),
-            prints=tuple(talk.seen.prints),
-            tool_calls=talk.seen.finished_calls(),
-            warnings=tuple(talk.seen.warnings),
-            summaries=dict(talk.seen.summaries),
-            usage=Usage(wall_ms=talk.wall_ms()),
-        )
 
     def close(self) -> None:
         """End zygote and workers. Callers in the queue are refused; running programs end with it.
@@ -155,7 +148,7 @@ class SandboxPool:
 
     def _hold(self, talk: Conversation, order: Message, scope: str) -> Result:
         """Bring the conversation a worker, and keep the worker for its scope or end it."""
-        while True:
+        for attempt in range(START_ATTEMPTS):
             worker, fit = self._take(scope), False
             try:
                 result = talk.hold(worker.channel, order)
@@ -166,11 +159,13 @@ class SandboxPool:
                 raise Breach("memory_exceeded", text, "channel", "frame") from None
             except Gone:
                 status = worker.end()
-                if not (worker.used and _retired(status)):
+                last = attempt == START_ATTEMPTS - 1
+                if last or talk.heard or not _may_run_again(status):
                     raise _verdict(status, talk.limits) from None
             finally:
                 worker.used = True
                 self._give_back(worker) if fit else self._replace(worker)
+        raise AssertionError("the last attempt returns or raises")
 
     def _take(self, scope: str = "") -> _Worker:
         """Wait for this caller's turn and a ready worker that reached the demanded level."""
@@ -188,16 +183,17 @@ class SandboxPool:
             finally:
                 self._queue.remove(ticket)
                 self._changed.notify_all()
-        for attempt in range(START_ATTEMPTS):
-            problem = worker.wait_until_ready(self.require)
-            if problem is None:
-                worker.scope = scope
-                return worker
-            if not problem.details.get("again") or attempt == START_ATTEMPTS - 1:
+        problem = worker.wait_until_ready(self.require)
+        for _ in range(START_ATTEMPTS - 1):
+            if problem is None or not problem.details.get("again"):
                 break
             worker = self._again(worker)
-        self._replace(worker)
-        raise problem or AssertionError("a worker is ready or has a problem")
+            problem = worker.wait_until_ready(self.require)
+        if problem is not None:
+            self._replace(worker)
+            raise problem
+        worker.scope = scope
+        return worker
 
     def _pick(self, scope: str) -> _Worker:
         """An idle worker of this scope, else an unused one, else a new one for another scope's."""
@@ -346,8 +342,17 @@ class _Worker:
         return self._zygote.end(self._number)
 
 
-def _retired(status: int | None) -> bool:
-    return status is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status) == EXIT_RETIRED
+def _may_run_again(status: int | None) -> bool:
+    """Whether a worker that was never heard died of something else than its program.
+
+    It retired for lack of room, was killed from outside while idle, or lost its zygote. A program
+    reaches the world by frames alone, so one that sent none has done nothing.
+    """
+    if status is None:
+        return True
+    if os.WIFEXITED(status):
+        return os.WEXITSTATUS(status) == EXIT_RETIRED
+    return os.WTERMSIG(status) == signal.SIGKILL
 
 
 def _verdict(status: int | None, limits: Limits) -> Breach:

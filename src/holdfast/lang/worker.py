@@ -28,6 +28,7 @@ from typing import Any, NoReturn
 from holdfast.lang import walls, wire
 from holdfast.lang.api import Hit, LangError, Limits, Miss, Result, Tool, Value
 from holdfast.lang.channel import Channel, FrameTooLarge, Message
+from holdfast.lang.compiler import CodeCache
 from holdfast.lang.run import run
 
 # Retired: an earlier program of the scope left too little room for this one's inputs.
@@ -105,7 +106,7 @@ def rehearse() -> None:
         )
         job = load(worker)
         assert job is not None
-        answer(worker, job)
+        answer(worker, job, CodeCache())
         pool.receive()
 
 
@@ -116,6 +117,7 @@ def work(sock: socket.socket) -> None:
     standing = walls.enter()
     channel = Channel(sock)
     channel.send({"op": "ready", "level": standing.level, "reasons": list(standing.reasons)})
+    cache = CodeCache()
     while True:
         try:
             job = load(channel)
@@ -124,7 +126,7 @@ def work(sock: socket.socket) -> None:
             confine(job, statm)
         except (MemoryError, ValueError):
             os._exit(EXIT_RETIRED)
-        answer(channel, job, parachute)
+        answer(channel, job, cache, parachute)
         walls.lift_memory()
 
 
@@ -167,7 +169,9 @@ def confine(job: Job, statm: int) -> None:
     walls.limit_time(math.ceil(job.limits.wall_s) + 1, final=job.final)
 
 
-def answer(channel: Channel, job: Job, parachute: list[bytes] | None = None) -> None:
+def answer(
+    channel: Channel, job: Job, cache: CodeCache, parachute: list[bytes] | None = None
+) -> None:
     """Run a job and send how it ended.
 
     The parachute is memory to let go of when all is used up, so that a last frame can be made.
@@ -181,6 +185,7 @@ def answer(channel: Channel, job: Job, parachute: list[bytes] | None = None) -> 
             host=RemoteHost(channel),
             limits=job.limits,
             tools=job.tools,
+            cache=cache,
         )
         channel.send(encode_result(result, job))
     except MemoryError:
@@ -290,8 +295,8 @@ def encode_result(result: Result, job: Job) -> Message:
     try:
         return _encode_result(result)
     except LangError as error:
-        kept = {"memory": job.memory, "history": job.history}
-        return _encode_result(replace(result, ending="error", value=None, error=error, **kept))
+        refused = replace(result, ending="error", value=None, error=error)
+        return _encode_result(replace(refused, memory=job.memory, history=job.history))
 
 
 def _encode_result(result: Result) -> Message:
