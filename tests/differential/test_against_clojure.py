@@ -21,7 +21,8 @@ from holdfast.lang.run import run
 from holdfast.lang.values import Keyword, unkey
 
 COUNT = int(os.environ.get("HOLDFAST_DIFFERENTIAL", "2000"))
-LIMITS = Limits(wall_s=10)
+# A small depth, so that `run` need not raise the recursion limit that Hypothesis looks after.
+LIMITS = Limits(wall_s=10, depth=200)
 
 
 @pytest.fixture(scope="module")
