@@ -159,6 +159,31 @@ def _sum_all(total: Value, items: Items) -> Value:
     return add(total, *items) if items else total
 
 
+def reductions(fn: Value, *args: Value) -> Items:
+    call = as_function(fn)
+    items = seq_items(args[-1])
+    if len(args) == 1:
+        if not items:
+            return (call(),)
+        found, items = [items[0]], items[1:]
+    else:
+        found = [args[0]]
+    for item in items:
+        total = call(found[-1], item)
+        if type(total) is Reduced:
+            found.append(total.value)
+            break
+        found.append(total)
+    return made(found)
+
+
+def run_all(fn: Value, coll: Value) -> None:
+    call = as_function(fn)
+    for item in seq_items(coll):
+        spend(1)
+        call(item)
+
+
 def reduced(value: Value) -> Reduced:
     return Reduced(value)
 

@@ -40,9 +40,18 @@ def from_host(value: Any, depth: int = 0) -> Value:
     if depth > DEPTH_MAX:
         raise LangError("type_error", f"data from the host is nested deeper than {DEPTH_MAX}")
     if kind is tuple or kind is list:
-        return tuple([from_host(item, depth + 1) for item in value])
+        below = depth + 1
+        return tuple([item if type(item) in _PLAIN else from_host(item, below) for item in value])
     if kind is Entry:
         return value
+    if kind is dict:
+        below = depth + 1
+        return {
+            (key if type(key) is str else as_key(from_host(unkey(key), below))): (
+                item if type(item) in _PLAIN else from_host(item, below)
+            )
+            for key, item in value.items()
+        }
     if isinstance(value, Mapping):
         return {
             as_key(from_host(unkey(key), depth + 1)): from_host(item, depth + 1)
