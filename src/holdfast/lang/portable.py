@@ -18,6 +18,7 @@ from holdfast.lang.values import (
     Key,
     Keyword,
     Regex,
+    Stored,
     Symbol,
     Var,
     as_key,
@@ -29,7 +30,7 @@ from holdfast.lang.values import (
 )
 
 DEPTH_MAX = 500
-_PLAIN = frozenset({type(None), bool, int, float, str, Keyword, Symbol, Var, Regex, *TEMPORAL})
+_PLAIN = frozenset({type(None), bool, int, float, str, Keyword, Symbol, Var, Regex, Stored, *TEMPORAL})
 
 
 def from_host(value: Any, depth: int = 0) -> Value:

@@ -97,6 +97,16 @@ class Reduced:
         self.value = value
 
 
+class Stored:
+    """A function as a parent holds it: its source and what it closes over. Never compiled there."""
+
+    __slots__ = ("env", "source")
+
+    def __init__(self, source: str, env: dict[str, Value]) -> None:
+        self.source = source
+        self.env = env
+
+
 class Entry(tuple[Value, Value]):
     """A map entry: a pair that `key`, `val` and `map-entry?` know from other vectors."""
 

@@ -29,6 +29,7 @@ from holdfast.lang.values import (
     Entry,
     Keyword,
     Regex,
+    Stored,
     Symbol,
     Var,
     as_key,
@@ -116,6 +117,9 @@ def _encode_rare(value: Value, depth: int) -> Any:
             return {tag: _encode(value.value, depth + 1)}
         case FunctionType():
             return _encode_function(value, depth)
+        case Stored():
+            env = {name: _encode(item, depth + 1) for name, item in value.env.items()}
+            return {"$fn": value.source, "env": env} if env else {"$fn": value.source}
         case _:
             raise LangError("type_error", f"a {type_name(value)} cannot be sent")
 
@@ -159,6 +163,11 @@ def _encode_made(name: str, args: tuple[Value, ...], depth: int) -> Any:
 
 def refuse_functions(source: str, env: dict[str, Value]) -> Value:
     raise LangError("type_error", "a function cannot be read here")
+
+
+def keep_functions(source: str, env: dict[str, Value]) -> Value:
+    """Functions stay text: what a parent does with what a worker or a journal says."""
+    return Stored(source, env)
 
 
 def decode(data: Any, *, revive: Revive = refuse_functions, limits: Limits | None = None) -> Value:
