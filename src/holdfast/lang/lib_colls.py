@@ -17,7 +17,7 @@ from holdfast.lang.api import LangError, Value
 from holdfast.lang.callables import as_function, lookup
 from holdfast.lang.lib_numbers import add, greater, less, number
 from holdfast.lang.lib_seqs import Items, made, positional
-from holdfast.lang.meter import ACTIVE, grow, refuse_size, spend
+from holdfast.lang.meter import ACTIVE, copied, grow, refuse_size, spend
 from holdfast.lang.values import (
     Keyword,
     Reduced,
@@ -34,6 +34,8 @@ from holdfast.lang.values import (
 )
 
 _NOTHING = object()
+# What one entry of a map or set takes, about a quarter of the truth: copies soon become garbage.
+ENTRY_BYTES = 24
 
 
 # --- mapping and filtering -----------------------------------------------------------------------
@@ -146,6 +148,8 @@ def reduce(fn: Value, *args: Value) -> Value:
         total, items = items[0], items[1:]
     if fn is add:
         return _sum_all(total, items)
+    if fn is conj and total is not None:
+        return into(total, items)
     for item in items:
         total = call(total, item)
         if type(total) is Reduced:
@@ -410,12 +414,13 @@ def conj(*args: Value) -> Value:
     if coll is None:
         return made(items) if items else None
     if isinstance(coll, tuple):
-        return made((*coll, *items)) if items else coll
+        copied(len(coll) + len(items))
+        return coll + items
     if type(coll) is frozenset:
-        grow(len(coll))
+        copied(len(coll), ENTRY_BYTES)
         return coll | make_set(items)
     if type(coll) is dict:
-        grow(len(coll) * 2)
+        copied(len(coll), ENTRY_BYTES)
         found = dict(coll)
         for item in items:
             conj_entry(found, item)

@@ -10,9 +10,9 @@ from typing import Any
 
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.callables import MISSING, as_function, find_key, has_key, lookup
-from holdfast.lang.lib_colls import conj, conj_entry
+from holdfast.lang.lib_colls import ENTRY_BYTES, conj, conj_entry
 from holdfast.lang.lib_seqs import Items, made
-from holdfast.lang.meter import grow
+from holdfast.lang.meter import copied, grow
 from holdfast.lang.values import (
     Entry,
     as_key,
@@ -38,7 +38,7 @@ def table_of(name: str, value: Value) -> Table:
 
 
 def copy_of(table: Table) -> Table:
-    grow(len(table) * 3)
+    copied(len(table), ENTRY_BYTES)
     return dict(table)
 
 
@@ -128,6 +128,7 @@ def assoc(coll: Value, key: Value, value: Value, *more: Value) -> Value:
 
 
 def _assoc_vector(coll: Items, pairs: Items) -> Items:
+    copied(len(coll))
     found = list(coll)
     for index in range(0, len(pairs), 2):
         at = pairs[index]
@@ -136,7 +137,7 @@ def _assoc_vector(coll: Items, pairs: Items) -> Items:
                 "type_error", f"assoc: a vector of {len(found)} has no index {at!r:.30}"
             )
         found[at : at + 1] = [pairs[index + 1]]
-    return made(found)
+    return tuple(found)
 
 
 def dissoc(coll: Value, *gone: Value) -> Value:

@@ -136,7 +136,7 @@ def take_last(count: Value, coll: Value) -> Items | None:
 def drop_last(*args: Value) -> Items:
     size = count_arg("drop-last", args[0]) if len(args) == 2 else 1
     items = positional("drop-last", args[-1])
-    return made(items[: len(items) - size] if size > 0 else items)
+    return made(items[: max(len(items) - size, 0)] if size > 0 else items)
 
 
 def _prefix(name: str, pred: Value, coll: Value) -> tuple[Items, int]:

@@ -30,7 +30,10 @@ from holdfast.lang.values import (
 )
 
 DEPTH_MAX = 500
-_PLAIN = frozenset({type(None), bool, int, float, str, Keyword, Symbol, Var, Regex, Stored, *TEMPORAL})
+_PLAIN = frozenset(
+    {type(None), bool, int, float, str, Keyword, Symbol, Var, Regex, Stored, *TEMPORAL}
+)
+_TEXT_KEYS = frozenset({str, Keyword})
 
 
 def from_host(value: Any, depth: int = 0) -> Value:
@@ -46,6 +49,8 @@ def from_host(value: Any, depth: int = 0) -> Value:
     if kind is Entry:
         return value
     if kind is dict:
+        if _TEXT_KEYS.issuperset(map(type, value)) and _PLAIN.issuperset(map(type, value.values())):
+            return value.copy()  # a row of plain fields, checked at the speed of C
         below = depth + 1
         return {
             (key if type(key) is str else as_key(from_host(unkey(key), below))): (
