@@ -30,7 +30,9 @@ class Command:
     summary: str
 
 
-COMMANDS: tuple[Command, ...] = ()
+COMMANDS: tuple[Command, ...] = (
+    Command("lisp", "holdfast.cli.lisp", "run PTC-Lisp: eval, repl, cases"),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

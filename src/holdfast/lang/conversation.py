@@ -145,7 +145,7 @@ class Conversation:
                     "rlimits",
                     "memory_bytes",
                 )
-            case "oversize":
+            case "unsendable":
                 raise Breach(
                     "memory_exceeded",
                     "the program's result and definitions do not fit into a frame",

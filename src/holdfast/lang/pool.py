@@ -152,7 +152,7 @@ class SandboxPool:
             worker, fit = self._take(scope), False
             try:
                 result = talk.hold(worker.channel, order)
-                fit = bool(scope)
+                fit = bool(scope) and not _out_of_memory(result)
                 return result
             except FrameTooLarge as error:
                 text = f"the inputs are too large: {error}"
@@ -340,6 +340,11 @@ class _Worker:
         """End the process and return the status it died with."""
         self._ended = True
         return self._zygote.end(self._number)
+
+
+def _out_of_memory(result: Result) -> bool:
+    """An interpreter that ran out of memory may have lost more than one program's values."""
+    return result.error is not None and result.error.details.get("limit") == "memory_bytes"
 
 
 def _may_run_again(status: int | None) -> bool:

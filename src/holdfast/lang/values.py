@@ -172,8 +172,8 @@ def _wrap(value: Value) -> Any:
     if kind is tuple or kind is Entry:
         spend(len(value))
         items = tuple(as_key(item) for item in value)
-        if kind is tuple and all(map(_is_same, items, value)) and not _holds_tuple(items):
-            return value
+        if all(map(_is_same, items, value)) and not _holds_tuple(items):
+            return items
         return Key(value, ("vector", items))
     if kind is dict:
         spend(len(value))

@@ -187,13 +187,15 @@ def answer(
             tools=job.tools,
             cache=cache,
         )
+        if result.error is not None and result.error.details.get("limit") == "memory_bytes":
+            result.error.details["wall"] = "rlimits"
         channel.send(encode_result(result, job))
     except MemoryError:
         if parachute:
             parachute.clear()
         channel.send({"op": "memory"})
-    except FrameTooLarge:
-        channel.send({"op": "oversize"})
+    except (FrameTooLarge, RecursionError, TypeError, ValueError):
+        channel.send({"op": "unsendable"})
 
 
 class RemoteHost:
