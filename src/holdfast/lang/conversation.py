@@ -366,7 +366,7 @@ def _text(value: Any, chars_max: int = NAME_CHARS_MAX) -> str:
 def _value(data: Any) -> Value:
     """A value a worker sent. Functions stay text: nothing of a worker is compiled out here."""
     try:
-        return wire.decode(data, revive=wire.keep_functions)
+        return wire.decode(data)
     except LangError as error:
         raise ProtocolError(f"a value is none: {error.message}") from None
 

@@ -153,7 +153,7 @@ def load(channel: Channel) -> Job | None:
         source=order["source"],
         context=decode_map(order["context"]),
         memory=wire.decode_memory(order["memory"], limits),
-        history=tuple(revived(value) for value in order["history"]),
+        history=tuple(wire.decode(value) for value in order["history"]),
         limits=limits,
         tools={tool["name"]: Tool(**tool) for tool in order["tools"]},
         final=order["final"],
@@ -214,12 +214,12 @@ class RemoteHost:
 
     def call_tool(self, path: str, name: str, args: dict[str, Value]) -> Value:
         encoded = encode_map(args)
-        return revived(self._ask("call_tool", path=path, name=name, args=encoded)["value"])
+        return wire.decode(self._ask("call_tool", path=path, name=name, args=encoded)["value"])
 
     def task_begin(self, path: str, id: str, source: str) -> Hit | Miss:
         reply = self._ask("task_begin", path=path, id=id, source=source)
         if reply["hit"]:
-            return Hit(revived(reply["value"]), reply["warning"])
+            return Hit(wire.decode(reply["value"]), reply["warning"])
         return Miss(reply["generation"])
 
     def task_done(self, path: str, id: str, source: str, value: Value) -> None:
@@ -232,7 +232,7 @@ class RemoteHost:
         self._ask("step_done", id=id, text=text)
 
     def budget(self) -> Value:
-        return revived(self._ask("budget")["value"])
+        return wire.decode(self._ask("budget")["value"])
 
     def printed(self, text: str) -> None:
         self._channel.send({"op": "printed", "text": text})
@@ -281,12 +281,7 @@ def encode_map(values: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def decode_map(values: Mapping[str, Any]) -> dict[str, Value]:
-    return {name: revived(value) for name, value in values.items()}
-
-
-def revived(data: Any) -> Value:
-    """A value with its functions compiled: here, behind the walls, and nowhere else."""
-    return wire.decode(data, revive=wire.reviver())
+    return {name: wire.decode(value) for name, value in values.items()}
 
 
 def encode_result(result: Result, job: Job) -> Message:
