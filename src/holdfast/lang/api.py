@@ -35,7 +35,7 @@ class Limits:
     fuel: int = 20_000_000
     depth: int = 2_000
     loop_iterations: int = 1_000
-    alloc_bytes: int = 512_000_000
+    alloc_bytes: int = 2_000_000_000
     output_bytes: int = 1_000_000
     print_chars: int = 2_000
     prints: int = 10_000

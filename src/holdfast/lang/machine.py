@@ -86,6 +86,8 @@ class Machine:
         self.initial: dict[str, Any] = {}
         self.sources: dict[str, Source] = {}
         self.infos: dict[CodeType, FnInfo] = {}
+        # Gives stored functions and those of earlier turns their place in this run.
+        self.adopt: Callable[[Value], Value] = _as_it_is
         self.catalog: Callable[[], dict[str, dict[str, Any]]] = dict
         self.root = Branch(self, limits)
 
@@ -224,12 +226,13 @@ class Machine:
         try:
             with self.outside(branch):
                 value = self.host.call_tool(path, name, given)
-            value = from_host(value)
+            value = self.adopt(from_host(value))
             size = measured_bytes(value, self.limits.tool_result_bytes)
             if size > self.limits.tool_result_bytes:
                 raise LangError(
                     "memory_exceeded",
                     f"the result of tool {name} exceeds {self.limits.tool_result_bytes} bytes",
+                    details={"limit": "tool_result_bytes"},
                 )
             branch.allocate(size)
         except LangError as failure:
@@ -252,7 +255,7 @@ class Machine:
         if isinstance(found, Hit):
             if found.warning:
                 self.warnings.append(found.warning)
-            return (from_host(found.value),)
+            return (self.adopt(from_host(found.value)),)
         branch.path = f"{branch.path}task:{id}#{found.generation}/"
         return None
 
@@ -268,6 +271,10 @@ class Machine:
         path = branch.position(place)
         with self.outside(branch):
             self.host.task_reset(path, id)
+
+
+def _as_it_is(value: Value) -> Value:
+    return value
 
 
 class _Group:

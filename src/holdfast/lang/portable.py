@@ -18,6 +18,7 @@ from holdfast.lang.values import (
     Key,
     Keyword,
     Regex,
+    Stored,
     Symbol,
     Var,
     as_key,
@@ -29,7 +30,10 @@ from holdfast.lang.values import (
 )
 
 DEPTH_MAX = 500
-_PLAIN = frozenset({type(None), bool, int, float, str, Keyword, Symbol, Var, Regex, *TEMPORAL})
+_PLAIN = frozenset(
+    {type(None), bool, int, float, str, Keyword, Symbol, Var, Regex, Stored, *TEMPORAL}
+)
+_TEXT_KEYS = frozenset({str, Keyword})
 
 
 def from_host(value: Any, depth: int = 0) -> Value:
@@ -40,9 +44,20 @@ def from_host(value: Any, depth: int = 0) -> Value:
     if depth > DEPTH_MAX:
         raise LangError("type_error", f"data from the host is nested deeper than {DEPTH_MAX}")
     if kind is tuple or kind is list:
-        return tuple([from_host(item, depth + 1) for item in value])
+        below = depth + 1
+        return tuple([item if type(item) in _PLAIN else from_host(item, below) for item in value])
     if kind is Entry:
         return value
+    if kind is dict:
+        if _TEXT_KEYS.issuperset(map(type, value)) and _PLAIN.issuperset(map(type, value.values())):
+            return value.copy()  # a row of plain fields, checked at the speed of C
+        below = depth + 1
+        return {
+            (key if type(key) is str else as_key(from_host(unkey(key), below))): (
+                item if type(item) in _PLAIN else from_host(item, below)
+            )
+            for key, item in value.items()
+        }
     if isinstance(value, Mapping):
         return {
             as_key(from_host(unkey(key), depth + 1)): from_host(item, depth + 1)

@@ -83,6 +83,7 @@ def run(
     try:
         code = compile_source(source, limits=bounds, known=known, tools=offered, cache=cache)
         linker = Linker(machine, context=context or {}, memory=known, history=tuple(history))
+        machine.adopt = linker.adopt
         outcome = execute(machine, linker.link(code))
         result = _commit(machine, outcome, known, tuple(history))
     except LangError as error:
@@ -135,7 +136,11 @@ def _translate(machine: Machine, error: Exception) -> LangError:
         name = machine.names.get(getattr(error, "name", "") or "", "a name")
         found = LangError("unbound_var", f"{name} is not defined yet", hint="move its def up")
     elif isinstance(error, MemoryError):
-        found = LangError("memory_exceeded", "the process is out of memory")
+        found = LangError(
+            "memory_exceeded",
+            "the process is out of memory",
+            details={"limit": "memory_bytes"},
+        )
     elif isinstance(error, TypeError) and (match := _ARITY.match(str(error))):
         found = _arity_error(machine, match)
     elif isinstance(error, OverflowError | ZeroDivisionError | FloatingPointError):
@@ -207,6 +212,7 @@ def _commit(
             "memory_limit_exceeded",
             f"the definitions take more than {limit} bytes (memory_bytes_kept)",
             hint="define less: keep ids and summaries, not whole results",
+            details={"limit": "memory_bytes_kept"},
         )
     if outcome.kind == "returned":
         return Result(ending="returned", value=outcome.value, memory=memory, history=history)

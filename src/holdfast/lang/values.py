@@ -97,6 +97,16 @@ class Reduced:
         self.value = value
 
 
+class Stored:
+    """A function as a parent holds it: its source and what it closes over. Never compiled there."""
+
+    __slots__ = ("env", "source")
+
+    def __init__(self, source: str, env: dict[str, Value]) -> None:
+        self.source = source
+        self.env = env
+
+
 class Entry(tuple[Value, Value]):
     """A map entry: a pair that `key`, `val` and `map-entry?` know from other vectors."""
 
@@ -162,8 +172,8 @@ def _wrap(value: Value) -> Any:
     if kind is tuple or kind is Entry:
         spend(len(value))
         items = tuple(as_key(item) for item in value)
-        if kind is tuple and all(map(_is_same, items, value)) and not _holds_tuple(items):
-            return value
+        if all(map(_is_same, items, value)) and not _holds_tuple(items):
+            return items
         return Key(value, ("vector", items))
     if kind is dict:
         spend(len(value))
