@@ -114,7 +114,7 @@ def force(tx: Tx, task_id: int, ignored_id: int, *, reason: str) -> None:
         raise Refused("a force needs a reason", hint="say why the requirement may be ignored")
     need(tx, "task", id=ignored_id)
     task = need(tx, "task", id=task_id)
-    tx.run("task.force", task_id=task_id, ignored=ignored_id, reason=reason)
+    tx.run("task.force", id=task_id, ignored=ignored_id, reason=reason)
     unblock(tx, task)
 
 
