@@ -3,13 +3,20 @@
 import asyncio
 import json
 import socket
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from holdfast.adapters.models import resolve
+from holdfast.adapters.models import resolve, transport
+from holdfast.adapters.models.ollama import OllamaModel
+from holdfast.adapters.models.openai import OpenAICompatibleModel
+from holdfast.adapters.models.replies import canonical_json
 from holdfast.domain.ports import (
     Message,
     Model,
@@ -22,6 +29,7 @@ from holdfast.domain.ports import (
 from holdfast.errors import ModelError, Refused, Unavailable
 from holdfast.testing import ScriptedServer
 
+T = TypeVar("T")
 ADAPTERS = ["ollama", "openai", "scripted"]
 OVER_HTTP = ["ollama", "openai"]
 UNICODE = 'Grüße, 世界 — 🦊 e\u0301 \u2028 \x85 \\ " end'
@@ -62,36 +70,40 @@ class World:
         self._tmp_path = tmp_path
         self.server: ScriptedServer | None = None
 
-    def ask(
+    def talk(
         self,
         script: Mapping[str, Any],
-        *requests: ModelRequest,
+        with_model: Callable[[Model], Awaitable[T]],
+        *,
         redact: Callable[[str], str] = same,
         timeout_s: float = 30.0,
         prices_file: Path | None = None,
-        probe: bool = False,
-    ) -> list[ModelReply]:
-        async def talk(model: Model) -> list[ModelReply]:
+    ) -> T:
+        async def run(spec: str, environ: Mapping[str, str]) -> T:
+            model = resolve(
+                spec, environ=environ, redact=redact, timeout_s=timeout_s, prices_file=prices_file
+            )
             try:
-                if probe:
-                    await model.probe()
-                return [await model.complete(each) for each in requests or (request(),)]
+                return await with_model(model)
             finally:
                 await model.aclose()
 
-        options: dict[str, Any] = {
-            "redact": redact,
-            "timeout_s": timeout_s,
-            "prices_file": prices_file,
-        }
         if self.adapter == "scripted":
             path = self._tmp_path / "script.json"
             path.write_text(json.dumps(script), encoding="utf-8")
-            return asyncio.run(talk(resolve(f"scripted:{path}", environ={}, **options)))
+            return asyncio.run(run(f"scripted:{path}", {}))
         with ScriptedServer(script, strict=True) as server:
             self.server = server
-            name = f"{self.adapter}:scripted"
-            return asyncio.run(talk(resolve(name, environ=server.environ(), **options)))
+            return asyncio.run(run(f"{self.adapter}:scripted", server.environ()))
+
+    def ask(
+        self, script: Mapping[str, Any], *requests: ModelRequest, **options: Any
+    ) -> list[ModelReply]:
+        async def each(model: Model) -> list[ModelReply]:
+            await model.probe()
+            return [await model.complete(asked) for asked in requests or (request(),)]
+
+        return self.talk(script, each, **options)
 
     def fails(self, script: Mapping[str, Any], **options: Any) -> ModelError:
         with pytest.raises(ModelError) as caught:
@@ -280,21 +292,10 @@ def test_a_fault_with_times_gives_way_to_the_normal_reply(world: World) -> None:
                 told.append((await model.complete(request())).text)
             except ModelError as error:
                 told.append(error.code)
-        await model.aclose()
         return told
 
     script = says({"text": "fine", "status": 503, "times": 2})
-    if world.adapter == "scripted":
-        path = Path(world._tmp_path / "s.json")
-        path.write_text(json.dumps(script), encoding="utf-8")
-        model = resolve(f"scripted:{path}", environ={}, redact=same, timeout_s=9)
-        assert asyncio.run(three(model)) == ["overloaded", "overloaded", "fine"]
-        return
-    with ScriptedServer(script) as server:
-        model = resolve(
-            f"{world.adapter}:scripted", environ=server.environ(), redact=same, timeout_s=9
-        )
-        assert asyncio.run(three(model)) == ["overloaded", "overloaded", "fine"]
+    assert world.talk(script, three) == ["overloaded", "overloaded", "fine"]
 
 
 def test_a_slow_reply_ends_at_the_limit(world: World) -> None:
@@ -356,10 +357,9 @@ def test_what_the_server_says_outweighs_its_status(
 
 
 def test_a_reply_the_provider_filtered_says_so(world: World) -> None:
-    if world.adapter == "ollama":
-        pytest.skip("Ollama has no content filter")
     [reply] = world.ask(says({"text": "", "finish_reason": "content_filter"}))
-    assert reply.finish_reason == "content_filter"
+    # Ollama filters nothing and has no word for it.
+    assert reply.finish_reason == ("stop" if world.adapter == "ollama" else "content_filter")
 
 
 def test_a_reply_cut_at_the_output_limit_says_so(world: World) -> None:
@@ -368,8 +368,79 @@ def test_a_reply_cut_at_the_output_limit_says_so(world: World) -> None:
 
 
 def test_a_good_endpoint_passes_the_probe(world: World) -> None:
-    [reply] = world.ask(says({"text": "ok"}), probe=True)
-    assert reply.text == "ok"
+    assert world.talk(says({"text": "ok"}), lambda model: model.probe()) is None
+
+
+@pytest.mark.parametrize("adapter", ["openai", "scripted"])
+def test_a_call_that_was_announced_and_lost_is_malformed(adapter: str, tmp_path: Path) -> None:
+    error = World(adapter, tmp_path).fails(says({"text": "", "finish_reason": "tool_calls"}))
+    assert (error.failure_class, error.code) == ("transient", "malformed_reply")
+
+
+def test_an_error_inside_a_stream_is_not_taken_for_a_reply(remote: World) -> None:
+    line = json.dumps({"error": "the runner stopped"})
+    error = remote.fails(
+        says({"malformed": line if remote.adapter == "ollama" else f"data: {line}\n\n"})
+    )
+    assert (error.failure_class, error.code) == ("unknown", "server_error")
+    assert "the runner stopped" in error.message
+
+
+def test_an_error_inside_a_stream_keeps_the_meaning_of_its_code(tmp_path: Path) -> None:
+    line = json.dumps({"error": {"message": "slow down", "code": "rate_limit_exceeded"}})
+    error = World("openai", tmp_path).fails(says({"malformed": f"data: {line}\n\n"}))
+    assert (error.failure_class, error.code) == ("transient", "rate_limited")
+
+
+@pytest.mark.parametrize("reply_bytes_max", [2_000, 2_000_000])
+def test_a_reply_stops_at_the_size_limit(remote: World, reply_bytes_max: int) -> None:
+    with ScriptedServer(says({"text": "word " * 5_000})) as server:
+        environ = server.environ()
+        common: dict[str, Any] = {
+            "redact": same,
+            "timeout_s": 30.0,
+            "price": None,
+            "reply_bytes_max": reply_bytes_max,
+        }
+
+        async def call() -> str:
+            model: Model = (
+                OllamaModel("scripted", host=environ["OLLAMA_HOST"], **common)
+                if remote.adapter == "ollama"
+                else OpenAICompatibleModel(
+                    "scripted", base_url=environ["OPENAI_BASE_URL"], api_key="", **common
+                )
+            )
+            try:
+                return (await model.complete(request())).text
+            finally:
+                await model.aclose()
+
+        if reply_bytes_max == 2_000:
+            with pytest.raises(ModelError, match="larger than 2000 bytes") as caught:
+                asyncio.run(call())
+            assert (caught.value.failure_class, caught.value.code) == ("logic", "reply_too_large")
+        else:
+            assert asyncio.run(call()) == "word " * 5_000
+
+
+def test_a_conversation_beyond_the_window_is_refused_before_it_is_truncated() -> None:
+    long = request(Message(role="user", content="word " * 500))
+
+    async def call(environ: Mapping[str, str]) -> str:
+        model = resolved("ollama", environ)
+        try:
+            return (await model.complete(long)).text
+        finally:
+            await model.aclose()
+
+    with ScriptedServer(says({"text": "ok"}, context_tokens=256)) as server:
+        with pytest.raises(ModelError, match="window of 256") as caught:
+            asyncio.run(call(server.environ()))
+        assert (caught.value.failure_class, caught.value.code) == ("logic", "context_too_long")
+        assert server.calls == ()
+    with ScriptedServer(says({"text": "ok"}, context_tokens=1024)) as server:
+        assert asyncio.run(call(server.environ())) == "ok"
 
 
 def resolved(adapter: str, environ: Mapping[str, str], name: str = "scripted") -> Model:
@@ -419,7 +490,7 @@ def test_a_refused_connection_is_transient_and_fails_the_probe(remote: World) ->
             with pytest.raises(ModelError) as caught:
                 await model.complete(request())
             assert (caught.value.failure_class, caught.value.code) == ("transient", "unreachable")
-            with pytest.raises(Unavailable, match="does not answer") as down:
+            with pytest.raises(Unavailable, match="unreachable") as down:
                 await model.probe()
             assert down.value.hint
             await model.aclose()
@@ -459,3 +530,157 @@ def test_usage_of_equal_requests_is_equal_in_every_adapter(tmp_path: Path) -> No
     replies = [World(adapter, tmp_path).ask(script)[0] for adapter in ADAPTERS]
     assert {(each.usage.tokens_in, each.usage.tokens_out) for each in replies} == {(3, 4)}
     assert replies[0].usage + Usage() == replies[0].usage
+
+
+class OddEndpoint(BaseHTTPRequestHandler):
+    """Answers every request with the status and body its server carries."""
+
+    def do_GET(self) -> None:
+        status, body = self.server.answer  # type: ignore[attr-defined]  set by `odd_endpoint`
+        self.send_response(status)
+        self.send_header("Location", "http://127.0.0.1:9/elsewhere")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Silent."""
+
+
+@contextmanager
+def odd_endpoint(status: int, body: bytes) -> Iterator[dict[str, str]]:
+    with HTTPServer(("127.0.0.1", 0), OddEndpoint) as server:
+        server.answer = (status, body)  # type: ignore[attr-defined]  read by `OddEndpoint`
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        try:
+            yield {"OLLAMA_HOST": url, "OPENAI_BASE_URL": url}
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_an_endpoint_that_speaks_something_else_fails_the_probe(remote: World) -> None:
+    with odd_endpoint(200, b"<html>welcome</html>") as environ:
+        with pytest.raises(Unavailable, match="malformed") as caught:
+            asyncio.run(probed(resolved(remote.adapter, environ)))
+        assert caught.value.hint
+
+
+def test_an_openai_compatible_server_without_a_list_of_models_passes_the_probe() -> None:
+    for answer in [(404, b"nothing here"), (200, b'{"data":[]}')]:
+        with odd_endpoint(*answer) as environ:
+            asyncio.run(probed(resolved("openai", environ)))
+    with odd_endpoint(403, b"") as environ, pytest.raises(Refused, match="answered 403"):
+        asyncio.run(probed(resolved("openai", environ)))
+
+
+def test_a_redirect_is_not_followed(remote: World) -> None:
+    async def call(model: Model) -> None:
+        try:
+            await model.complete(request())
+        finally:
+            await model.aclose()
+
+    with odd_endpoint(307, b"") as environ, pytest.raises(ModelError) as caught:
+        asyncio.run(call(resolved(remote.adapter, environ)))
+    assert (caught.value.failure_class, caught.value.code) == ("logic", "bad_endpoint")
+
+
+def test_an_endpoint_that_never_answers_ends_the_probe(remote: World) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        environ = {"OLLAMA_HOST": url, "OPENAI_BASE_URL": url}
+        model = resolve(f"{remote.adapter}:scripted", environ=environ, redact=same, timeout_s=0.2)
+        with pytest.raises(Unavailable, match=r"within 0\.2 s"):
+            asyncio.run(probed(model))
+    assert transport.PROBE_S_MAX < 5
+
+
+def test_a_stream_that_ends_politely_before_the_model_was_done_is_cut(remote: World) -> None:
+    delta = {"index": 0, "delta": {"content": "half"}, "finish_reason": None}
+    event = {"id": "a", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    body = (
+        json.dumps({"message": {"content": "half"}}) + "\n"
+        if remote.adapter == "ollama"
+        else f"data: {json.dumps({**event, 'choices': [delta]})}\n\n"
+    )
+    error = remote.fails(says({"malformed": body}))
+    assert (error.failure_class, error.code) == ("transient", "connection_lost")
+
+
+@pytest.mark.parametrize("name", ["gpt-5", "gpt-4o"])
+def test_a_reasoning_model_is_not_sent_a_temperature(name: str) -> None:
+    async def call(environ: Mapping[str, str]) -> None:
+        model = resolved("openai", environ, name)
+        asked = ModelRequest(model=name, messages=request().messages, temperature=0.1)
+        try:
+            await model.complete(asked)
+        finally:
+            await model.aclose()
+
+    with ScriptedServer(says({"text": "ok"}, models=[name]), strict=True) as server:
+        asyncio.run(call(server.environ()))
+        expected = {"model": name, "stream": True, "stream_options": {"include_usage": True}}
+        expected["messages"] = [
+            {"role": "system", "content": "You are a test."},
+            {"role": "user", "content": "Make the failing test pass"},
+        ]
+        if name == "gpt-4o":
+            expected["temperature"] = 0.1
+        assert server.calls[0].sha256 == sha256(canonical_json(expected).encode()).hexdigest()
+
+
+def test_a_whole_conversation_goes_out_word_for_word(remote: World) -> None:
+    arguments = '{ "path": "<a>" }'
+    output = ' {"not": "parsed"}\n\n'
+    conversation = (
+        Message(
+            role="assistant",
+            content=" Let me look.\n",
+            calls=(ToolCall(id="call_0", name="read_file", arguments=arguments),),
+        ),
+        Message(role="tool", content=output, call_id="call_0", tool="read_file"),
+        Message(role="assistant", content=""),
+        Message(role="user", content="Go on"),
+    )
+    function = {"name": "read_file", "description": "Read a file.", "parameters": READ.parameters}
+    tools = [{"type": "function", "function": function}]
+    opening = [
+        {"role": "system", "content": "You are a test."},
+        {"role": "user", "content": "Make the failing test pass"},
+    ]
+    ending = [{"role": "assistant", "content": ""}, {"role": "user", "content": "Go on"}]
+    if remote.adapter == "ollama":
+        called: dict[str, Any] = {"function": {"name": "read_file", "arguments": {"path": "<a>"}}}
+        answer = {"role": "tool", "content": output, "tool_name": "read_file"}
+        expected: dict[str, Any] = {"options": {"num_ctx": 32_768, "seed": 3, "num_predict": 50}}
+    else:
+        raw = {"name": "read_file", "arguments": '{"path":"<a>"}'}  # blanks do not matter
+        called = {"id": "call_0", "type": "function", "function": raw}
+        answer = {"role": "tool", "content": output, "tool_call_id": "call_0"}
+        expected = {
+            "stream_options": {"include_usage": True},
+            "tool_choice": "auto",
+            "seed": 3,
+            "max_completion_tokens": 50,
+        }
+    asked = {"role": "assistant", "content": " Let me look.\n", "tool_calls": [called]}
+    expected |= {
+        "model": "scripted",
+        "stream": True,
+        "tools": tools,
+        "messages": [*opening, asked, answer, *ending],
+    }
+    remote.ask(
+        says({"text": "1"}, {"text": "2"}, {"text": "3"}),
+        request(*conversation, seed=3, output_tokens_max=50),
+    )
+    assert remote.server is not None
+    sent = remote.server.calls[0].sha256
+    assert sent == sha256(canonical_json(expected).encode()).hexdigest()

@@ -2,25 +2,33 @@
 
 Owns one file lock per directory, kept beside it so that no sandbox mounts it. Whoever works in the
 directory holds the lock, and so does every child it starts there: a `git` that outlives a killed
-Holdfast, and the first process of a sandbox, inherit the descriptor. Obtaining the lock therefore
-proves that nothing else still writes. Locks are advisory and vanish with their last holder.
+Holdfast, and the first process of a sandbox, inherit the descriptor. Locks are advisory and vanish
+with their last holder.
 
-Invariant: the file is a plain empty file. A directory descriptor must never reach a sandbox, which
-could walk out of its root through it.
+A dying process closes its files before its pid namespace is emptied, so a sandbox's first process
+is named in the lock file too, by bwrap itself, and whoever obtains the lock waits for its end.
+Obtaining the lock therefore proves that nothing else still writes.
+
+Invariant: the lock is a plain file of its own. A directory descriptor must never reach a sandbox,
+which could walk out of its root through it.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
+import select
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from holdfast.errors import Unavailable
 
 _POLL_S = 0.005
+_DYING_S = 5.0
+_FIRST_PROCESS = re.compile(rb'"child-pid": (\d+)')
 
 
 def lock_path(directory: Path) -> Path:
@@ -29,25 +37,19 @@ def lock_path(directory: Path) -> Path:
 
 def try_lock(directory: Path) -> int | None:
     """A descriptor that holds the lock until it and all its copies are closed; None when taken."""
-    descriptor = os.open(lock_path(directory), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
+    return _locked(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def wait_until_free(directory: Path) -> None:
-    """Block until nobody holds the lock. Returns at once when nobody does."""
-    descriptor = os.open(lock_path(directory), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    finally:
-        os.close(descriptor)
+    """Block until nobody holds the lock and the recorded process is dead."""
+    descriptor = _locked(directory, fcntl.LOCK_EX)
+    assert descriptor is not None
+    os.close(descriptor)
+
+
+def open_record(directory: Path) -> int:
+    """A descriptor, without the lock, into which bwrap writes its first process (`--info-fd`)."""
+    return os.open(lock_path(directory), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 @contextmanager
@@ -70,3 +72,32 @@ def held(*directories: Path, wait_s: float = 60.0) -> Iterator[tuple[int, ...]]:
             stack.callback(os.close, descriptor)
             descriptors.append(descriptor)
         yield tuple(descriptors)
+
+
+def _locked(directory: Path, how: int) -> int | None:
+    descriptor = os.open(lock_path(directory), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, how)
+        _outlive_recorded(descriptor)
+    except BaseException as error:
+        os.close(descriptor)
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
+    return descriptor
+
+
+def _outlive_recorded(descriptor: int) -> None:
+    """Wait for the recorded process, which is past its last file already, and forget it."""
+    told = _FIRST_PROCESS.search(os.pread(descriptor, 4096, 0))
+    if told is None:
+        return
+    with suppress(OSError):
+        process = os.pidfd_open(int(told[1]))
+        try:
+            # Another program by now means that the number was given away again.
+            if Path(f"/proc/{int(told[1])}/comm").read_text().strip() == "bwrap":
+                select.select([process], [], [], _DYING_S)
+        finally:
+            os.close(process)
+    os.ftruncate(descriptor, 0)

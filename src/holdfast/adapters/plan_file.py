@@ -23,6 +23,7 @@ from holdfast.errors import Refused
 
 TASKS_MAX = 1000
 FILE_BYTES_MAX = 1_000_000
+FORMAT = 1
 _TASK_FIELDS = {item.name for item in fields(TaskSpec)} - {"compensates"}
 _POLICY_FIELDS = {item.name for item in fields(Policy)}
 
@@ -37,7 +38,7 @@ def read_plan(path: Path, *, policy: Policy, checks: Sequence[str] = ()) -> Plan
     document = _parse(path, text)
     where = _Positions(path, text)
     _known(document, {"tasks", "policy", "version"}, where.file())
-    if document.get("version", 1) != 1:
+    if document.get("version", FORMAT) != FORMAT:
         raise Refused(f"{where.file()}: version {document['version']} is newer than this Holdfast")
     rows = document.get("tasks")
     if not isinstance(rows, list) or not rows:
@@ -58,6 +59,16 @@ def read_plan(path: Path, *, policy: Policy, checks: Sequence[str] = ()) -> Plan
     if checks:
         tasks.append(_last(tasks, checks, common))
     return PlanSpec(tasks=tuple(tasks), source="person")
+
+
+def plan_document(tasks: Sequence[TaskSpec]) -> dict[str, Any]:
+    """A plan as `read_plan` reads it: reading it back gives the same tasks."""
+    rows = []
+    for task in tasks:
+        row = msgspec.to_builtins(task)
+        row.pop("compensates")
+        rows.append(row)
+    return {"version": FORMAT, "tasks": rows}
 
 
 class _Positions:

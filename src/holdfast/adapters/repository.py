@@ -115,12 +115,18 @@ class Repository:
     def branch_commit(self, branch: str) -> str | None:
         return self._commit(f"refs/heads/{branch}")
 
+    def empty_tree(self) -> str:
+        """The id of the tree without files, in this repository's hash."""
+        answer = self._git.run("hash-object", "-t", "tree", "--stdin", stdin=b"")
+        return answer.decode().strip()
+
     def tree_of(self, commit: str) -> str:
         return self._git.word("rev-parse", "--verify", f"{commit}^{{tree}}")
 
     def blob(self, tree: str, path: str) -> bytes | None:
         """The bytes of a file as recorded in a tree or commit; None when there is none."""
-        entry = self._git.run("ls-tree", "-z", "--full-tree", tree, "--", path).split(b"\0")[0]
+        listed = self._git.run("ls-tree", "-z", "--full-tree", tree, "--", f":(literal){path}")
+        entry = listed.split(b"\0")[0]
         fields = entry.partition(b"\t")[0].split()
         if len(fields) != 3 or fields[1] != b"blob":
             return None

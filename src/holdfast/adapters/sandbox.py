@@ -10,7 +10,7 @@ Invariants:
 - bwrap itself starts with an empty environment, since `/proc/1/environ` shows it to the command.
 - A command sees no network unless asked, no secret, no home, no Holdfast directory.
 - `run` returns, or is cancelled, only after every process of the command is dead: the first process
-  of its pid namespace holds the workspace's lock, and `run` waits for that lock.
+  of its pid namespace holds the workspace's lock and is recorded in it, and `run` waits for both.
 - One command at a time works in one workspace.
 - Started from a thread that lives on (the event loop's): `--die-with-parent` follows that thread.
 """
@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.adapters.capture import Capture, Redact
-from holdfast.adapters.locks import try_lock, wait_until_free
+from holdfast.adapters.locks import open_record, try_lock, wait_until_free
 from holdfast.adapters.visible import View, view
 from holdfast.domain.ports import CommandResult, Wall
 from holdfast.errors import Refused, Unavailable
@@ -216,6 +216,7 @@ class Bubblewrap:
         self._check_root(root)
         started = time.monotonic()
         lock = await _lock(root, timeout_s)
+        told = open_record(root)
         files: dict[str, int] = {}
         try:
             files = {path: _memory_file(path, text) for path, text in _FILES.items()}
@@ -223,20 +224,30 @@ class Bubblewrap:
             process = await asyncio.create_subprocess_exec(
                 self._probe.program,
                 *arguments,
-                *("--sync-fd", str(lock), "--bind", str(root), WORKSPACE, "--chdir", WORKSPACE),
+                *(
+                    "--sync-fd",
+                    str(lock),
+                    "--info-fd",
+                    str(told),
+                    "--bind",
+                    str(root),
+                    WORKSPACE,
+                    "--chdir",
+                    WORKSPACE,
+                ),
                 *("--remount-ro", "/", "--", *self._limited(), *words),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 env={},
                 cwd="/",
-                pass_fds=(lock, *files.values()),
+                pass_fds=(lock, told, *files.values()),
                 start_new_session=True,
             )
         except OSError as error:
             raise Unavailable(f"the wall cannot be built: {error}", hint=REMEDY) from error
         finally:
-            for descriptor in (lock, *files.values()):
+            for descriptor in (lock, told, *files.values()):
                 os.close(descriptor)
         streams = [Capture(self._limits.output_bytes_max) for _ in range(2)]
         timed_out = await _watch(process, streams, timeout_s, root)
@@ -289,7 +300,8 @@ def _arguments(
             line += ["--symlink", os.readlink(place), place]
         elif os.path.isdir(place):
             line += ["--ro-bind", place, place]
-    line += ["--proc", "/proc", "--dev", "/dev"]
+    # Read-only, since a Holdfast that runs as root owns what is global in it: /proc/sys/kernel.
+    line += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
     line += ["--size", str(_TMP_BYTES), "--tmpfs", "/tmp"]  # noqa: S108  inside the sandbox
     line += ["--perms", "0755", "--size", str(_HOME_BYTES), "--tmpfs", HOME]
     for path in _existing((*_ETC_ALWAYS, *(_ETC_NETWORK if network else ()))):
@@ -328,7 +340,10 @@ async def _lock(root: Path, timeout_s: float) -> int:
 
 
 async def _watch(
-    process: asyncio.subprocess.Process, streams: Sequence[Capture], timeout_s: float, root: Path
+    process: asyncio.subprocess.Process,
+    streams: Sequence[Capture],
+    timeout_s: float,
+    root: Path,
 ) -> bool:
     """Drain both pipes until the command ends or its time does; True when time ended it."""
     assert process.stdout is not None

@@ -34,7 +34,12 @@ def strip_nested(git: Git) -> list[str]:
     assert root is not None
     stripped: list[str] = []
     for _ in range(_NESTING_MAX):
-        others = git.names(*_OTHERS)
+        _, listed, said = git.answer(*_OTHERS)
+        if "ermission denied" in said:
+            # git only warns of a directory it cannot read, and would record it as empty.
+            unlock(root)
+            listed = git.run(*_OTHERS)
+        others = [os.fsdecode(name) for name in listed.split(b"\0") if name]
         nested = [name for name in others if name.endswith("/")]
         if not nested:
             return sorted(stripped)

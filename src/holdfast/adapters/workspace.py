@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -132,7 +133,7 @@ class TaskWorkspace:
 
     def staged(self) -> Staged:
         """Like `stage`, and says what is not in the tree. Ignored files never are."""
-        with self._alone() as git:
+        with self._alone() as git, _synced(self.git_dir):
             stripped = strip_nested(git)
             left_out = add_all(git, self._gitlinks())
             tree = git.word("write-tree")
@@ -151,17 +152,23 @@ class TaskWorkspace:
             links = gitlinks_of(git, tree)
             plain = without_gitlinks(git, tree, links) if links else tree
             self._links_file.write_bytes(b"".join(link_line(*link) for link in links))
-            strip_nested(git)
             try:
-                git.run("read-tree", "--reset", "-u", plain)
+                _checkout(git, plain)
             except GitFailed:
                 # An index a power cut damaged, or directories a command made read-only.
                 (git.git_dir / "index").unlink(missing_ok=True)
                 unlock(self._root)
-                git.run("read-tree", "--reset", "-u", plain)
+                _checkout(git, plain)
             clean(git)
             for path, _ in links:
                 (self._root / path).mkdir(parents=True, exist_ok=True)
+
+    def borrow(self, git_dir: Path) -> None:
+        """Read another task's objects too, so that its trees can be restored here. Idempotent."""
+        line = _quoted(git_dir / "objects")
+        known = _alternates(self.git_dir).read_text()
+        if line not in known:
+            _alternates(self.git_dir).write_text(known + line)
 
     def ignored(self) -> list[str]:
         """Ignored files and directories (`name/`) that lie in the working directory now."""
@@ -233,6 +240,7 @@ class TaskWorkspace:
     def _alone(self) -> Iterator[Git]:
         """git on our directory, with nobody else in it; leftovers of a killed git are removed."""
         with held(self.git_dir, self._root) as descriptors:
+            self._root.chmod(self._root.stat().st_mode | stat.S_IRWXU)
             for leftover in [*self.git_dir.glob("*.lock"), *self.git_dir.glob("refs/**/*.lock")]:
                 leftover.unlink(missing_ok=True)
             yield replace(self._git, work_tree=self._root, held=descriptors)
@@ -256,10 +264,46 @@ def _make_private(git_dir: Path, repository: Repository) -> None:
     (info / "attributes").write_text(_ATTRIBUTES)
     (info / "exclude").write_bytes(repository.excludes())
     (git_dir / "objects" / "info").mkdir(exist_ok=True)
-    quoted = str(repository.objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    (git_dir / "objects" / "info" / "alternates").write_text(f'"{quoted}"\n')
+    _alternates(git_dir).write_text(_quoted(repository.objects))
     if shallow := repository.shallow():
         (git_dir / "shallow").write_bytes(shallow)
+
+
+def _alternates(git_dir: Path) -> Path:
+    return git_dir / "objects" / "info" / "alternates"
+
+
+def _quoted(objects: Path) -> str:
+    """A line of an alternates file, quoted as git reads it."""
+    text = str(objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{text}"\n'
+
+
+@contextmanager
+def _synced(git_dir: Path) -> Iterator[None]:
+    """Put the directories below `git_dir` that change inside on disk.
+
+    git syncs what is in its files, but not the names it then renames them to; without this a power
+    cut could take objects away that the journal says are there.
+    """
+    before = _change_times(git_dir)
+    yield
+    for directory, changed in _change_times(git_dir).items():
+        if before.get(directory) != changed:
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def _change_times(root: Path) -> dict[str, int]:
+    return {directory: os.stat(directory).st_mtime_ns for directory, _, _ in os.walk(root)}
+
+
+def _checkout(git: Git, tree: str) -> None:
+    strip_nested(git)
+    git.run("read-tree", "--reset", "-u", tree)
 
 
 def _check_id(name: str) -> None:

@@ -10,14 +10,13 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
-from holdfast.agent import loop
+from holdfast.agent import evidence, loop
 from holdfast.agent.conversation import Conversation, encode
 from holdfast.agent.journal import Effectful, Performed, Undecided
 from holdfast.agent.loop import Job
 from holdfast.agent.undo import undo
 from holdfast.domain.model import Outcome, TaskKind
 from holdfast.domain.ports import CommandResult
-from holdfast.engine.journal import Record
 from holdfast.errors import Divergence, Exhausted, ModelError, Refused, Stale, Unavailable
 
 
@@ -82,10 +81,7 @@ async def shell(job: Job) -> Outcome:
         done = await job.workspace.sandbox.run(
             task.command, root=job.workspace.root, timeout_s=task.policy.attempt_s
         )
-        body = {"call_id": "command", "tool": "shell", "exit_code": done.exit_code}
-        return Performed(
-            result=encode(done), events=(Record(kind="tool_output", body=encode(body)),)
-        )
+        return Performed(result=encode(done), events=(evidence.command_output("command", done),))
 
     content = await job.journal.step(
         Effectful(

@@ -19,6 +19,7 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.agent import evidence
 from holdfast.agent.conversation import first_difference
 from holdfast.domain.model import Fence, StepRow
 from holdfast.domain.ports import Effect, Usage, Workspace
@@ -84,7 +85,7 @@ class Journal(Protocol):
 
     async def step(self, effectful: Effectful) -> bytes: ...
 
-    async def decision(self, key: str, value: bytes) -> None: ...
+    async def decision(self, key: str, value: bytes, answer: str, reason: str) -> None: ...
 
     def recorded(self, key: str) -> bytes | None: ...
 
@@ -139,6 +140,7 @@ class LiveJournal(Recorded):
         self._position = max((row.position for row in rows), default=0)
         self._pending: list[Write] = []
         self._earlier: list[StepRow] | None = None
+        self._changes = 0
 
     def last_tree(self) -> str:
         """The tree of the last done step: what the workspace must equal when the attempt begins."""
@@ -163,7 +165,7 @@ class LiveJournal(Recorded):
             return self._born(effectful, earlier)
         return await self._effect(effectful, row, row.generation if row else 1)
 
-    async def decision(self, key: str, value: bytes) -> None:
+    async def decision(self, key: str, value: bytes, answer: str, reason: str) -> None:
         """Record what was decided by something replay cannot see, such as a clock."""
         self._pending.append(
             Born(
@@ -176,7 +178,7 @@ class LiveJournal(Recorded):
                 tree_after=self.tree,
             )
         )
-        self._pending.append(Record(kind="decision", body=value))
+        self._pending.append(evidence.decision(key, "go on?", answer, reason))
         await self.flush()
 
     async def flush(self) -> None:
@@ -185,6 +187,7 @@ class LiveJournal(Recorded):
             await self._commit([])
 
     async def _pure(self, effectful: Effectful) -> bytes:
+        await self.flush()  # a paid reply must not wait for a slow search: one step is in flight
         performed = await effectful.perform()
         result = self._born(effectful, performed.result)
         self._pending.extend(performed.events)
@@ -218,9 +221,7 @@ class LiveJournal(Recorded):
         self._probe("after_intend", effectful.key)
         performed = await effectful.perform()
         self._probe("after_effect", effectful.key)
-        if effectful.writes:
-            assert self._workspace is not None, "a step that writes needs a workspace"
-            self.tree = await asyncio.to_thread(self._workspace.stage)
+        changes = await self._stage(effectful.key) if effectful.writes else ()
         done = Done(
             step=name,
             result=performed.result,
@@ -228,7 +229,7 @@ class LiveJournal(Recorded):
             tree_after=self.tree,
             usage=performed.usage,
         )
-        self._pending.extend([done, *performed.events])
+        self._pending.extend([done, *performed.events, *changes])
         return performed.result
 
     async def _ask(self, row: StepRow, effectful: Effectful) -> bytes:
@@ -259,6 +260,16 @@ class LiveJournal(Recorded):
         for write in batch:
             if isinstance(write, Done):
                 self._probe("after_commit", write.step.key)
+
+    async def _stage(self, key: str) -> tuple[Record, ...]:
+        """Stage the workspace after a step that may have written; its change is evidence."""
+        assert self._workspace is not None, "a step that writes needs a workspace"
+        before, self.tree = self.tree, await asyncio.to_thread(self._workspace.stage)
+        if before == self.tree:
+            return ()
+        self._changes += 1
+        diff = await asyncio.to_thread(self._workspace.diff, before, self.tree)
+        return (evidence.git_diff(key, self._changes, diff),)
 
     def _intend(self, name: StepName, effectful: Effectful) -> Intend:
         return Intend(
@@ -296,7 +307,7 @@ class ReplayJournal(Recorded):
         self.compared += 1
         return self._answer(row, effectful.request)
 
-    async def decision(self, key: str, value: bytes) -> None:
+    async def decision(self, key: str, value: bytes, answer: str, reason: str) -> None:
         row = self._rows.get(key)
         if row is None or row.result != value:
             raise EndOfJournal(key)

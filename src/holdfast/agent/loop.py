@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.agent import evidence
 from holdfast.agent.actions import Actions, Call, parse
 from holdfast.agent.conversation import Conversation, encode, first_difference
 from holdfast.agent.guards import Guards, Stop
@@ -33,8 +34,7 @@ from holdfast.domain.ports import (
     Usage,
     Workspace,
 )
-from holdfast.engine.journal import Record
-from holdfast.errors import Divergence, Exhausted
+from holdfast.errors import Divergence, Exhausted, ModelError
 
 OUTPUT_RESERVE_TOKENS = 1024
 
@@ -83,7 +83,7 @@ async def run(job: Job) -> Outcome:
             said = await ask(job, talk, f"{name}/model")
         except Exhausted as exhausted:
             stop = Stop(reason=exhausted.resource, detail=str(exhausted))
-            await journal.decision(f"{name}/stop", encode(stop))
+            await journal.decision(f"{name}/stop", encode(stop), stop.reason, stop.detail)
             return await _wind_up(job, stop)
         match said.actions.kind:
             case "calls":
@@ -116,7 +116,9 @@ async def ask(job: Job, talk: Conversation, key: str) -> Reply:
         took = (job.clock.monotonic_s() - started) * 1000 if job.clock else 0.0
         said = Reply(reply=reply, actions=parse(reply, specs, job.problems))
         return Performed(
-            result=encode(said), usage=reply.usage, events=(_llm_event(key, reply, round(took)),)
+            result=encode(said),
+            usage=reply.usage,
+            events=(evidence.llm_call(key, reply, round(took)),),
         )
 
     content = await job.journal.step(
@@ -132,6 +134,13 @@ async def ask(job: Job, talk: Conversation, key: str) -> Reply:
     )
     said = msgspec.json.decode(content, type=Reply)
     _same_reading(key, said, parse(said.reply, specs, job.problems))
+    if said.reply.finish_reason == "content_filter":
+        await job.journal.flush()
+        raise ModelError(
+            "the provider's content filter ended the reply",
+            failure_class="policy",
+            code="content_filter",
+        )
     talk.assistant(said.reply, [call.call for call in said.actions.calls], key)
     job.sink.show(_progress(job, "turn", f"{key.partition('/')[0]} {_gist(said)}"))
     return said
@@ -146,7 +155,9 @@ async def _act(job: Job, talk: Conversation, call: Call, key: str) -> str:
 
     async def perform() -> Performed:
         observation = await job.tools[spec.name].call(call.arguments, job.workspace)
-        return Performed(result=encode(observation), events=(_tool_event(key, observation),))
+        return Performed(
+            result=encode(observation), events=(evidence.tool_output(key, observation),)
+        )
 
     content = await job.journal.step(
         Effectful(
@@ -190,7 +201,7 @@ async def _stopped(
     if job.clock.monotonic_s() < deadline:
         return None
     stop = Stop(reason="wall_clock", detail=f"{job.bundle.task.policy.attempt_s:g} s are over")
-    await job.journal.decision(f"{name}/stop", encode(stop))
+    await job.journal.decision(f"{name}/stop", encode(stop), stop.reason, stop.detail)
     return stop
 
 
@@ -272,29 +283,6 @@ def _same_reading(key: str, said: Reply, now: Actions) -> None:
 
 def _signature(actions: Actions) -> str:
     return encode([(call.call.name, call.call.arguments) for call in actions.calls]).decode()
-
-
-def _llm_event(key: str, reply: ModelReply, took_ms: int) -> Record:
-    body = {
-        "call_id": key,
-        "model": reply.model,
-        "tokens_in": reply.usage.tokens_in,
-        "tokens_out": reply.usage.tokens_out,
-        "tokens_total": reply.usage.tokens,
-        "duration_ms": took_ms,
-    }
-    return Record(kind="llm_call", body=encode(body))
-
-
-def _tool_event(key: str, observation: Observation) -> Record:
-    body = {
-        "call_id": key,
-        "tool": observation.tool,
-        "exit_code": observation.data.get("exit_code"),
-        "error": observation.error.code if observation.error else None,
-        "bytes": len(observation.output.encode()),
-    }
-    return Record(kind="tool_output", body=encode(body))
 
 
 def _progress(job: Job, kind: str, text: str) -> Progress:

@@ -175,6 +175,9 @@ class _Nobody:
     def restore(self, tree: str) -> None:
         self._refuse("the workspace")
 
+    def diff(self, before: str, after: str) -> bytes:
+        self._refuse("the workspace")
+
     def changed(self, before: str, after: str) -> list[tuple[str, str]]:
         self._refuse("the workspace")
 

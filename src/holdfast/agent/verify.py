@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from holdfast.agent import evidence
 from holdfast.agent.conversation import encode
 from holdfast.agent.journal import Effectful, Journal, Performed
 from holdfast.agent.prompts import fill
 from holdfast.domain.model import CheckResult, Verdict
 from holdfast.domain.ports import CommandResult, Workspace
-from holdfast.engine.journal import Record
 
 OUTPUT_CHARS_MAX = 6000
 
@@ -34,7 +34,7 @@ async def verify(
             done = await workspace.sandbox.run(command, root=workspace.root, timeout_s=check_s)
             await asyncio.to_thread(workspace.restore, tree)
             result = _judge(command, done)
-            return Performed(result=encode(result), events=(_event(name, result),))
+            return Performed(result=encode(result), events=(evidence.check_output(name, result),))
 
         content = await journal.step(
             Effectful(
@@ -104,14 +104,3 @@ def _both_ends(text: str) -> str:
     half = OUTPUT_CHARS_MAX // 2
     cut = len(text) - 2 * half
     return f"{text[:half]}\n[… {cut} characters left out …]\n{text[-half:]}"
-
-
-def _event(key: str, result: CheckResult) -> Record:
-    body = {
-        "call_id": key,
-        "tool": "check",
-        "exit_code": result.exit_code,
-        "verdict": result.verdict,
-        "duration_ms": result.duration_ms,
-    }
-    return Record(kind="tool_output", body=encode(body))

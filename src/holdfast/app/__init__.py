@@ -131,16 +131,16 @@ class App:
             problems=check_arguments,
             model=self.model,
             cost=self.cost,
+            redact=self.redact,
             sink=self.sink,
             probe=self.probe,
         )
 
-    async def aclose(self) -> None:
-        """Close models and store. Idempotent."""
-        for model in self._models.values():
+    async def close_models(self) -> None:
+        """Close what `model` opened: a model lives within one event loop. Idempotent."""
+        while self._models:
+            _, model = self._models.popitem()
             await model.aclose()
-        self._models.clear()
-        self.close()
 
     def close(self) -> None:
         """Close the store. Idempotent."""

@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,22 +79,25 @@ def make_home(home: Path) -> None:
 
 async def start(app: App, wish: Wish) -> int:
     """Check everything, then make the goal; returns its id. Notes go to the sink."""
-    plan = _plan(wish)
+    plan = _without_secrets(app, _plan(wish))
     names = sorted({task.model or wish.model for task in plan.tasks if task.kind != "shell"})
-    for name in names:
-        await _check_model(app, name, wish.budget)
+    try:
+        for name in names:
+            await _check_model(app, name, wish.budget)
+    finally:
+        await app.close_models()
     _ = app.sandbox  # refuse before a goal exists when commands have no wall
     make_home(app.home)
     repository = open_repository(app, wish.repo)
     head = repository.head() or ""
-    base_tree = repository.tree_of(head) if head else ""
+    base_tree = repository.tree_of(head) if head else repository.empty_tree()
     dirty = repository.dirty()
     if dirty:
         _note(app, f"works from HEAD; left out: {', '.join(dirty[:5])}{_more(dirty)}")
     return app.engine.call(
         submit,
         GoalSpec(
-            text=wish.text,
+            text=app.redact(wish.text),
             repository=str(repository.work_tree or repository.git_dir),
             base_commit=head,
             base_tree=base_tree,
@@ -162,9 +165,7 @@ async def _work(app: App, goal: int) -> None:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
-        for model in list(app._models.values()):
-            await model.aclose()
-        app._models.clear()
+        await app.close_models()
 
 
 def _plan(wish: Wish) -> PlanSpec:
@@ -174,6 +175,23 @@ def _plan(wish: Wish) -> PlanSpec:
         key="task", title=wish.text, prompt=wish.text, checks=tuple(wish.checks), policy=wish.policy
     )
     return PlanSpec(tasks=(task,))
+
+
+def _without_secrets(app: App, plan: PlanSpec) -> PlanSpec:
+    """A plan as it may be stored: texts redacted, commands that hold a credential refused."""
+    for task in plan.tasks:
+        for command in (*task.checks, task.command):
+            if app.redact(command) != command:
+                raise Refused(
+                    f"a command of task {task.key!r} holds a credential, which would be stored",
+                    hint="put it into a file of the repository's ignored ones and read it there",
+                    code="secret_in_command",
+                )
+    tasks = (
+        replace(task, prompt=app.redact(task.prompt), title=app.redact(task.title))
+        for task in plan.tasks
+    )
+    return replace(plan, tasks=tuple(tasks))
 
 
 async def _check_model(app: App, name: str, budget: Budget) -> None:

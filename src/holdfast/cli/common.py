@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,11 +78,12 @@ def show_result(console: Console, result: Mapping[str, Any]) -> None:
 
 def _next(result: Mapping[str, Any]) -> str:
     goal = result["goal"]
+    look = f"git -C {shlex.quote(result['repository'])} diff HEAD...{result['branch']}"
     match result["outcome"]:
         case "passed":
-            return f"see it: git diff HEAD...{result['branch']}"
+            return f"see it: {look}"
         case "unverified":
-            return f"no check proved it; look: git diff HEAD...{result['branch']}"
+            return f"no check proved it; look: {look}"
         case "interrupted":
             return f"go on: holdfast resume {goal}"
         case "waiting":

@@ -36,6 +36,7 @@ class Console:
         """A line for a person; silent with `--json`."""
         if not self.json:
             sys.stdout.write(plain(text) + "\n")
+            sys.stdout.flush()  # in step with stderr, which is not buffered
 
     def emit(self, value: Mapping[str, Any]) -> None:
         """One JSON object on a line of its own, flushed, so that streams can be followed."""

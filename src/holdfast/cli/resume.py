@@ -9,10 +9,23 @@ No recorded model call or tool call happens again. Exit codes are those of `hold
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 
 from holdfast.app.goals import EXIT, resumable, work
 from holdfast.cli.common import add_place, opened, show_result
 from holdfast.cli.console import Console
+
+NOTHING: Mapping[str, object] = {
+    "type": "result",
+    "goal": None,
+    "state": None,
+    "outcome": None,
+    "branch": None,
+    "checks": [],
+    "usage": {"tokens": 0, "cost_usd": 0.0},
+    "attempts": 0,
+    "resumed": False,
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +39,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         if not goals:
             console.say("nothing to resume")
             if console.json:
-                console.emit({"type": "result", "goal": None, "state": None, "resumed": False})
+                console.emit(NOTHING)
             return 0
         codes = []
         for goal in goals:

@@ -232,6 +232,10 @@ class Workspace(Protocol):
 
     def restore(self, tree: str) -> None: ...
 
+    def diff(self, before: str, after: str) -> bytes:
+        """A unified diff of two trees; binary files are only named."""
+        ...
+
     def changed(self, before: str, after: str) -> list[tuple[str, str]]:
         """Sorted (status, name) of what differs between two trees."""
         ...

@@ -6,13 +6,11 @@ ends with the `settle` or `expire` transition, never by a clock read in a writer
 
 from __future__ import annotations
 
-import sqlite3
-
 from holdfast.domain.model import Claim, Fence
 from holdfast.engine.moves import move_task
 from holdfast.engine.rows import budget_of, fence_of, need, spec_of, step_of
 from holdfast.errors import Stale
-from holdfast.store import Tx, transition
+from holdfast.store import Row, Tx, transition
 
 
 def claim(tx: Tx, worker: str, *, lease_s: float, goal: int = 0) -> Claim | None:
@@ -94,9 +92,7 @@ def holders(tx: Tx) -> list[tuple[str, Fence, int]]:
     ]
 
 
-def _claim(
-    tx: Tx, task: sqlite3.Row, goal: sqlite3.Row, attempt: int, number: int, lease_s: float
-) -> Claim:
+def _claim(tx: Tx, task: Row, goal: Row, attempt: int, number: int, lease_s: float) -> Claim:
     take = tx.one("take.get", task=task["id"], take=number)
     assert take is not None
     rows = tx.all("step.of_take", task=task["id"], take=number)

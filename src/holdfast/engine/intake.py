@@ -5,15 +5,13 @@ Each is one function in one transaction, so a goal is never left half-made.
 
 from __future__ import annotations
 
-import sqlite3
-
 from holdfast.domain import graph
 from holdfast.domain.model import GoalSpec, PlanSpec
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.rows import encode, need
 from holdfast.engine.settle import end_cancelled, plan_progress, unblock
 from holdfast.errors import Refused
-from holdfast.store import Tx, transition
+from holdfast.store import Row, Tx, transition
 
 
 def submit(tx: Tx, goal: GoalSpec, plan: PlanSpec) -> int:
@@ -198,7 +196,7 @@ def _add_tasks(tx: Tx, goal_id: int, plan_id: int, plan: PlanSpec) -> None:
                 tx.run("link.add", from_id=ids[spec.key], to_id=ids[key], kind=kind)
 
 
-def _task_event(tx: Tx, task: sqlite3.Row, event: str, reason: str = "") -> None:
+def _task_event(tx: Tx, task: Row, event: str, reason: str = "") -> None:
     move_task(tx, task, event, reason=reason)
     plan_progress(tx, task["plan_id"])
 

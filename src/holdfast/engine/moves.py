@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
-from holdfast.store import Tx, transition
+from holdfast.store import Row, Tx, transition
 
 
 def move_goal(tx: Tx, goal_id: int, source: str, event: str, *, reason: str = "") -> None:
@@ -22,7 +21,7 @@ def move_goal(tx: Tx, goal_id: int, source: str, event: str, *, reason: str = ""
     )
 
 
-def move_plan(tx: Tx, plan: sqlite3.Row, source: str, event: str, *, reason: str = "") -> None:
+def move_plan(tx: Tx, plan: Row, source: str, event: str, *, reason: str = "") -> None:
     transition(
         tx,
         "plan",
@@ -36,7 +35,7 @@ def move_plan(tx: Tx, plan: sqlite3.Row, source: str, event: str, *, reason: str
 
 
 def move_task(
-    tx: Tx, task: sqlite3.Row, event: str, *, reason: str = "", statement: str = "", **values: Any
+    tx: Tx, task: Row, event: str, *, reason: str = "", statement: str = "", **values: Any
 ) -> None:
     transition(
         tx,

@@ -12,6 +12,7 @@ from holdfast.domain.model import Outcome
 from holdfast.domain.ports import Usage
 from holdfast.engine.rows import need, outcome_of, spec_of, spent_by
 from holdfast.store import Tx
+from holdfast.trace.events import readable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +99,7 @@ def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
         "outcome": _outcome(goal["state"], goal["reason"], plan_tasks, ends),
         "reason": goal["reason"],
         "branch": goal["branch"],
+        "repository": goal["repository"],
         "checks": [
             {"task": task["key"], **msgspec.to_builtins(check)}
             for task, end in zip(plan_tasks, ends, strict=True)
@@ -140,6 +142,8 @@ def events(tx: Tx, *, goal: int = 0, after: int = 0, limit: int = 500) -> Sequen
         }
         if row["kind"] == "transition":
             event |= {key: row[key] for key in ("machine", "entity", "source", "event", "target")}
+        else:
+            body = readable(row["kind"], body)
         found.append({**event, **body})
     return found
 

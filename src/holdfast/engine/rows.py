@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import TypeVar
 
 import msgspec
@@ -10,7 +9,7 @@ import msgspec
 from holdfast.domain.model import Budget, Fence, Outcome, StepRow, TaskSpec
 from holdfast.domain.ports import Usage
 from holdfast.errors import NotFound
-from holdfast.store import Tx
+from holdfast.store import Row, Tx
 
 T = TypeVar("T")
 
@@ -22,7 +21,7 @@ def decode(content: bytes | str, kind: type[T]) -> T:
     return msgspec.json.decode(content, type=kind)
 
 
-def need(tx: Tx, noun: str, **key: int) -> sqlite3.Row:
+def need(tx: Tx, noun: str, **key: int) -> Row:
     """The row of a goal, plan, task or attempt, or `NotFound` naming it."""
     row = tx.one(f"{noun}.get", **key)
     if row is None:
@@ -30,24 +29,24 @@ def need(tx: Tx, noun: str, **key: int) -> sqlite3.Row:
     return row
 
 
-def spec_of(task: sqlite3.Row) -> TaskSpec:
+def spec_of(task: Row) -> TaskSpec:
     return decode(task["spec"], TaskSpec)
 
 
-def outcome_of(attempt: sqlite3.Row) -> Outcome:
+def outcome_of(attempt: Row) -> Outcome:
     """What an ended attempt reported; an expired one reported nothing."""
     if attempt["outcome"] in ("", "expired"):
         return Outcome(kind="expired", failure="transient", reason=attempt["reason"] or "lost")
     return decode(attempt["report"], Outcome)
 
 
-def fence_of(attempt: sqlite3.Row, goal: int) -> Fence:
+def fence_of(attempt: Row, goal: int) -> Fence:
     return Fence(
         task=attempt["task_id"], attempt=attempt["number"], take=attempt["take"], goal=goal
     )
 
 
-def budget_of(goal: sqlite3.Row) -> Budget:
+def budget_of(goal: Row) -> Budget:
     return Budget(tokens=goal["budget_tokens"], usd=goal["budget_usd"])
 
 
@@ -63,7 +62,7 @@ def spent_by(tx: Tx, goal: int) -> Usage:
     )
 
 
-def step_of(tx: Tx, row: sqlite3.Row, *, verify: bool = True) -> StepRow:
+def step_of(tx: Tx, row: Row, *, verify: bool = True) -> StepRow:
     return StepRow(
         key=row["key"],
         generation=row["generation"],

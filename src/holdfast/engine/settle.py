@@ -6,16 +6,13 @@ A late settle of an expired attempt is `Stale`: its work is evidence, never appl
 
 from __future__ import annotations
 
-import sqlite3
-
-import msgspec
-
 from holdfast.domain.decide import Decision, History, decide
 from holdfast.domain.model import Fence, Outcome
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.rows import encode, need, spec_of
 from holdfast.errors import Refused, Stale
-from holdfast.store import Tx, transition
+from holdfast.store import Row, Tx, transition
+from holdfast.trace.events import compact
 
 
 def settle(tx: Tx, fence: Fence, outcome: Outcome) -> Decision:
@@ -47,7 +44,7 @@ def expire(tx: Tx, fence: Fence, *, reason: str = "lost") -> Decision | None:
     return _end(tx, task, attempt, "expire", outcome, encode(outcome).decode())
 
 
-def end_cancelled(tx: Tx, task: sqlite3.Row, reason: str) -> None:
+def end_cancelled(tx: Tx, task: Row, reason: str) -> None:
     """End the open attempt of a running task because its goal was dropped."""
     attempt = need(tx, "attempt", task=task["id"], attempt=task["attempts"])
     outcome = Outcome(kind="cancelled", failure="cancelled", reason=reason)
@@ -59,7 +56,7 @@ def shown(tx: Tx, goal: int, commit: str) -> None:
     tx.run("goal.shown", id=goal, commit=commit)
 
 
-def unblock(tx: Tx, task: sqlite3.Row) -> None:
+def unblock(tx: Tx, task: Row) -> None:
     """Let a blocked task start once nothing it requires is unmet. Idempotent."""
     if task["state"] != "blocked" or tx.all("task.unmet", id=task["id"]):
         return
@@ -83,9 +80,7 @@ def plan_progress(tx: Tx, plan_id: int) -> None:
         _broken(tx, plan, stopped)
 
 
-def _end(
-    tx: Tx, task: sqlite3.Row, attempt: sqlite3.Row, event: str, outcome: Outcome, report: str
-) -> Decision:
+def _end(tx: Tx, task: Row, attempt: Row, event: str, outcome: Outcome, report: str) -> Decision:
     decision = decide(outcome, _history(tx, task, attempt), spec_of(task).policy)
     key = {"task": task["id"], "attempt": attempt["number"]}
     orphans = tx.one("attempt.orphans", take=attempt["take"], **key)
@@ -114,21 +109,18 @@ def _end(
     return decision
 
 
-def _record_failure(tx: Tx, task: sqlite3.Row, attempt: sqlite3.Row, outcome: Outcome) -> None:
-    body = {
-        "error": {"type": outcome.failure, "msg": outcome.detail or outcome.reason},
-        "reason": outcome.reason,
-    }
+def _record_failure(tx: Tx, task: Row, attempt: Row, outcome: Outcome) -> None:
+    error = {"type": outcome.failure, "msg": f"{outcome.reason}: {outcome.detail}"}
     tx.log(
         "failure",
-        msgspec.json.encode(body),
+        encode(compact("failure", {"error": error, "origin": "attempt"})),
         goal=task["goal_id"],
         task=task["id"],
         attempt=attempt["number"],
     )
 
 
-def _builds_on_tip(tx: Tx, task: sqlite3.Row, outcome: Outcome) -> None:
+def _builds_on_tip(tx: Tx, task: Row, outcome: Outcome) -> None:
     """Work is accepted on the tip it was merged with, or not yet: another task was first."""
     if outcome.kind not in ("passed", "unverified") or not outcome.commit:
         return
@@ -142,7 +134,7 @@ def _builds_on_tip(tx: Tx, task: sqlite3.Row, outcome: Outcome) -> None:
         )
 
 
-def _move_task(tx: Tx, task: sqlite3.Row, outcome: Outcome, decision: Decision) -> None:
+def _move_task(tx: Tx, task: Row, outcome: Outcome, decision: Decision) -> None:
     move_task(
         tx,
         task,
@@ -164,7 +156,7 @@ def _move_task(tx: Tx, task: sqlite3.Row, outcome: Outcome, decision: Decision) 
     plan_progress(tx, task["plan_id"])
 
 
-def _finished(tx: Tx, plan: sqlite3.Row) -> None:
+def _finished(tx: Tx, plan: Row) -> None:
     goal = need(tx, "goal", id=plan["goal_id"])
     if plan["source"] == "undo":
         tx.run("goal.undone", id=goal["id"])
@@ -176,7 +168,7 @@ def _finished(tx: Tx, plan: sqlite3.Row) -> None:
         move_goal(tx, goal["id"], source, event)
 
 
-def _broken(tx: Tx, plan: sqlite3.Row, stopped: sqlite3.Row) -> None:
+def _broken(tx: Tx, plan: Row, stopped: Row) -> None:
     """Nothing of a broken plan can run: its work is kept, so there is nothing to compensate."""
     if stopped["state"] == "cancelled":
         move_plan(tx, plan, plan["state"], "cancel", reason=stopped["reason"])
@@ -192,7 +184,7 @@ def _broken(tx: Tx, plan: sqlite3.Row, stopped: sqlite3.Row) -> None:
     move_goal(tx, goal["id"], "executing", event, reason=stopped["reason"])
 
 
-def _history(tx: Tx, task: sqlite3.Row, attempt: sqlite3.Row) -> History:
+def _history(tx: Tx, task: Row, attempt: Row) -> History:
     goal = need(tx, "goal", id=task["goal_id"])
     return History(
         strikes=task["strikes"],

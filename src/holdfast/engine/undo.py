@@ -6,13 +6,11 @@ the trees of one task's steps from the last to the base; the executor checks eve
 
 from __future__ import annotations
 
-import sqlite3
-
 from holdfast.domain.model import PlanSpec, TaskSpec
 from holdfast.engine.intake import add_plan
 from holdfast.engine.rows import need, outcome_of, spec_of
 from holdfast.errors import Refused
-from holdfast.store import Tx
+from holdfast.store import Row, Tx
 
 LIVE = ("running", "paused", "draft", "proposed")
 
@@ -49,7 +47,7 @@ def compensate(tx: Tx, goal_id: int) -> int:
     return add_plan(tx, goal_id, PlanSpec(tasks=tuple(tasks), source="undo"))
 
 
-def to_undo(tx: Tx, goal_id: int) -> list[sqlite3.Row]:
+def to_undo(tx: Tx, goal_id: int) -> list[Row]:
     """The goal's tasks whose work is on its branch, in reverse completion order (I10)."""
     plans = {row["id"] for row in tx.all("plan.of_goal", goal=goal_id) if row["source"] != "undo"}
     done = [

@@ -1,10 +1,11 @@
 """Schema, named queries, the one writer, the only function that writes a state, blobs, backups."""
 
 from holdfast.store.database import open_reader, open_store, translated
-from holdfast.store.tx import Tx, transition
+from holdfast.store.tx import Row, Tx, transition
 from holdfast.store.writer import Turnstile, Writer
 
 __all__ = [
+    "Row",
     "Turnstile",
     "Tx",
     "Writer",

@@ -190,7 +190,19 @@ CREATE TABLE log (
         REFERENCES lifecycle (machine, source, event, target)
 );
 
-CREATE INDEX log_by_attempt ON log (goal_id, task_id, attempt);
+CREATE INDEX log_by_goal ON log (goal_id);
+
+-- The trace engine's two names, as views: its readers, exports and sync run the same SQL on both.
+-- An attempt is a session; transitions are not in the trace schema.
+CREATE VIEW agent_sessions AS
+SELECT a.task_id || '.' || a.number AS session_id, a.started_ms AS start_ts, a.ended_ms AS end_ts,
+       a.worker AS agent_name, t.key AS task, a.tokens_in + a.tokens_out AS total_tokens
+FROM attempts a JOIN tasks t ON t.id = a.task_id;
+
+CREATE VIEW events AS
+SELECT seq AS id, task_id || '.' || attempt AS session_id, at_ms AS ts, kind AS event_type,
+       body AS payload
+FROM log WHERE kind <> 'transition' AND attempt > 0;
 
 CREATE TABLE blobs (
     sha256  TEXT PRIMARY KEY,

@@ -15,7 +15,8 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +30,7 @@ from holdfast.adapters.models.script import (
     load_script,
     parse_script,
 )
+from holdfast.errors import Unavailable
 from holdfast.testing import dialects, validate
 
 BODY_BYTES_MAX = 64_000_000
@@ -82,7 +84,10 @@ class ScriptedServer:
     ) -> None:
         loaded = load_script(script) if isinstance(script, Path) else parse_script(script)
         self._desk = _Desk(loaded, log, strict=strict)
-        self._http = _Server(port, self._desk)
+        try:
+            self._http = _Server(port, self._desk)
+        except OSError as error:
+            raise Unavailable(f"cannot listen on 127.0.0.1:{port}: {error}") from error
         self._thread = threading.Thread(
             target=self._http.serve_forever, args=(0.02,), name="scripted-model", daemon=True
         )
@@ -142,8 +147,8 @@ class _Desk:
         self._lock = threading.Lock()
         self._log = log
         self._checks: dict[str, Callable[[], validate.Check]] = {
-            "ollama": _once(lambda: validate.ollama_check(strict=strict)),
-            "openai": _once(lambda: validate.openai_check(strict=strict)),
+            "ollama": cache(partial(validate.ollama_check, strict=strict)),
+            "openai": cache(partial(validate.openai_check, strict=strict)),
         }
         if strict:
             for check in self._checks.values():
@@ -190,7 +195,7 @@ class _Desk:
             return refusal
         if not isinstance(body, dict):
             return self._refuse(dialect, 400, "the body is no object")
-        if problem := validate.basic_check(body) or self._checks[dialect]()(body):
+        if problem := self._checks[dialect]()(body):
             return self._refuse(dialect, 400, f"invalid request: {problem}")
         if not self._knows(body["model"]):
             return self._refuse(dialect, 404, f"model {body['model']!r} not found")
@@ -198,7 +203,7 @@ class _Desk:
             cue = self._prompter.cue(dialects.request_messages(body))
         if (reply := cue.reply) is None:
             refusal = self._refuse(dialect, 500, cue.problem)
-            return _Answer(**{**vars(refusal), "rule": cue.rule, "turn": cue.turn})
+            return replace(refusal, rule=cue.rule, turn=cue.turn)
         if reply.status:
             shown = dialects.error_body(dialect, reply.status, "scripted failure")
             status, sent = reply.status, reply.body.encode() or shown
@@ -214,7 +219,7 @@ class _Desk:
         key = self.script.api_key
         if not key or authorization == f"Bearer {key}":
             return None
-        return self._refuse("openai", 401, f"Incorrect API key provided: {authorization}")
+        return self._refuse("openai", 401, "Incorrect API key provided")
 
     def _knows(self, name: Any) -> bool:
         known = {*self.script.models, *(f"{model}:latest" for model in self.script.models)}
@@ -250,6 +255,7 @@ class _Desk:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128
 
     def __init__(self, port: int, desk: _Desk) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
@@ -333,17 +339,3 @@ def _object(raw: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _once(make: Callable[[], validate.Check]) -> Callable[[], validate.Check]:
-    """`make`, called at the first use only and by one thread at a time."""
-    made: list[validate.Check] = []
-    lock = threading.Lock()
-
-    def get() -> validate.Check:
-        with lock:
-            if not made:
-                made.append(make())
-            return made[0]
-
-    return get

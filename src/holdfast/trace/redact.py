@@ -325,6 +325,12 @@ def _telling(text: str) -> bool:
     return any(stem in lowered for stem in _STEMS)
 
 
+def mark_of_name(name: str) -> str:
+    """The mark for whatever a strongly suspicious name holds, else an empty text."""
+    suspicion, word = _judge(name)
+    return mark("name", word) if suspicion == "strong" else ""
+
+
 def looks_random(text: str) -> bool:
     """Whether a text could be generated: 16 to 512 token characters, mixed, over 3 bits each.
 

@@ -7,7 +7,10 @@ anyone else may start (self-fencing); one that lost its lease reports nothing.
 from __future__ import annotations
 
 import asyncio
+import shutil
+import traceback
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 
@@ -64,6 +67,9 @@ async def _work(shop: Workshop, claim: Claim) -> Decision:
     except HoldfastError as error:
         outcome = Outcome(kind="failed", failure="policy", reason=error.code, detail=str(error))
         return await shop.engine.acall(settle, claim.fence, outcome)
+    except Exception as error:  # a bug, ours or a tool's: the goal ends with the evidence
+        outcome = Outcome(kind="failed", failure="unknown", reason="crashed", detail=_where(error))
+        return await shop.engine.acall(settle, claim.fence, outcome)
     return await _settle(shop, claim, repository, workspace, outcome, base_tree)
 
 
@@ -91,7 +97,9 @@ async def _execute(
         fence=claim.fence,
         clock=shop.clock,
     )
-    return await execute(job)
+    outcome = await execute(job)
+    await journal.flush()
+    return outcome
 
 
 async def _bundle(
@@ -129,14 +137,15 @@ def _surroundings(
     undo: tuple[str, ...] = ()
     if claim.spec.kind == "compensate":
         undo, commit, parent = shop.engine.read(trees_to_undo, claim.spec.compensates)
-        if undo[0] != base_tree:  # merged with other work: its commit is the one step to undo
+        gone = not shop.git_dir(claim.spec.compensates).is_dir()
+        if gone or undo[0] != base_tree:  # no step trees, or merged: its commit is the one step
             undo = (repository.tree_of(commit), repository.tree_of(parent))
 
     def read(path: str) -> str | None:
         content = repository.blob(base_tree, path)
         if content is None or b"\0" in content[:8192]:
             return None
-        return content.decode(errors="replace")
+        return shop.redact(content.decode(errors="replace"))
 
     return Surroundings(
         files=repository.files(base_tree),
@@ -177,8 +186,10 @@ async def _settle(
             continue
         break
     _say(shop, claim, "attempt", f"{claim.fence.session} {kept.kind}: {_headline(kept)}")
-    if kept.commit and decision.event in ("succeed", "fail"):
+    if decision.event in ("succeed", "fail"):
         await asyncio.to_thread(show_branch, shop, claim.fence.goal)
+        # The work is in the private git directory; the checkout was only a place to work in.
+        await asyncio.to_thread(shutil.rmtree, workspace.root, ignore_errors=True)
     return decision
 
 
@@ -267,6 +278,12 @@ def _message(claim: Claim, outcome: Outcome) -> str:
 def _headline(outcome: Outcome) -> str:
     text = outcome.detail or outcome.answer or outcome.reason
     return text.splitlines()[0][:200] if text else "done"
+
+
+def _where(error: Exception) -> str:
+    """An unexpected exception for a person: what, and the line that raised it."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
 
 
 def _say(shop: Workshop, claim: Claim, kind: str, text: str) -> None:

@@ -42,7 +42,7 @@ def reap(engine: Engine, home: Path, me: str, clock: Clock) -> int:
     for worker, fence, until_ms in engine.read(holders):
         if worker == me:
             continue
-        if _dead(home, worker):
+        if is_dead(home, worker):
             reason = DIED
         elif until_ms < clock.now_ms():
             reason = SILENT
@@ -52,7 +52,7 @@ def reap(engine: Engine, home: Path, me: str, clock: Clock) -> int:
     return ended
 
 
-def _dead(home: Path, worker: str) -> bool:
+def is_dead(home: Path, worker: str) -> bool:
     """True when nobody holds the worker's lock. A missing file is a worker that closed it."""
     try:
         descriptor = os.open(_lock_path(home, worker), os.O_RDWR | os.O_CLOEXEC)

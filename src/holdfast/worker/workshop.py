@@ -32,6 +32,7 @@ class Workshop:
     problems: Callable[[ToolSpec, Mapping[str, Any]], list[str]]
     model: Callable[[str], Model]
     cost: Callable[[str, Usage], int | None]
+    redact: Callable[[str], str]
     sink: Sink
     probe: Probe
 
@@ -49,7 +50,7 @@ class Workshop:
         known = sorted(int(path.name.partition("-")[2]) for path in folder.glob("work-*[0-9]"))
         fresh = not known or (reason == SILENT and known[-1] <= owner)
         number = claim.fence.attempt if fresh else known[-1]
-        return TaskWorkspace.create(
+        workspace = TaskWorkspace.create(
             folder / "git",
             folder / f"work-{number}",
             repository,
@@ -58,3 +59,10 @@ class Workshop:
             task=str(claim.fence.task),
             take=claim.fence.take,
         )
+        if claim.spec.compensates and (undone := self.git_dir(claim.spec.compensates)).is_dir():
+            workspace.borrow(undone)
+        return workspace
+
+    def git_dir(self, task: int) -> Path:
+        """A task's private git directory; it may have been removed since."""
+        return self.home / "tasks" / str(task) / "git"

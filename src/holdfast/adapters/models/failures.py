@@ -91,6 +91,12 @@ TABLE: tuple[Row, ...] = (
         failure_class="transient",
         code="overloaded",
     ),
+    Row(
+        statuses=frozenset(range(300, 400)),
+        failure_class="logic",
+        code="bad_endpoint",
+        hint="redirects are not followed, they could carry a key away; name the final address",
+    ),
     Row(statuses=frozenset(range(400, 500)), failure_class="logic", code="bad_request"),
     Row(statuses=frozenset(range(500, 600)), failure_class="unknown", code="server_error"),
     Row(failure_class="unknown", code="unexpected_status"),
@@ -184,7 +190,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def one_line(text: str, redact: Callable[[str], str]) -> str:
-    flat = redact(" ".join(text.split()))
+    flat = " ".join(redact(text).split())
     return flat if len(flat) <= MESSAGE_CHARS_MAX else flat[: MESSAGE_CHARS_MAX - 1] + "…"
 
 

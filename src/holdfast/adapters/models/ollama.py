@@ -17,9 +17,10 @@ import msgspec
 
 from holdfast.adapters.models import failures, transport
 from holdfast.adapters.models.prices import Price
-from holdfast.adapters.models.replies import Draft, canonical_json, seal
+from holdfast.adapters.models.replies import Draft, canonical_json, request_texts, seal
+from holdfast.context.tokens import count_tokens
 from holdfast.domain.ports import FinishReason, Message, ModelReply, ModelRequest, ToolCall
-from holdfast.errors import Refused
+from holdfast.errors import ModelError
 
 PORT = 11434
 CONTEXT_TOKENS_MAX = 32_768
@@ -35,14 +36,11 @@ def base_url(host: str) -> str:
     scheme, found, rest = host.strip().partition("://")
     if not found:
         scheme, rest = "http", host.strip()
-    try:
-        parts = urlsplit(f"{scheme}://{rest}")
-        port = parts.port or (PORT if not found else 443 if scheme == "https" else 80)
-    except ValueError as error:
-        raise Refused(f"OLLAMA_HOST={host!r} is no address: {error}") from error
-    if scheme not in ("http", "https"):
-        raise Refused(f"OLLAMA_HOST={host!r} is no http or https address")
-    name = parts.hostname or "127.0.0.1"
+    if rest.startswith((":", "/")) or not rest:
+        rest = f"127.0.0.1{rest}"
+    parts = urlsplit(transport.checked_url(f"{scheme}://{rest}", variable="OLLAMA_HOST"))
+    port = parts.port or (PORT if not found else 443 if scheme == "https" else 80)
+    name = parts.hostname or ""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104  recognised, not bound
     name = f"[{name}]" if ":" in name else name
     return f"{scheme}://{name}:{port}{parts.path.rstrip('/')}"
@@ -84,7 +82,9 @@ class OllamaModel:
 
     async def probe(self) -> None:
         hint = "start it with `ollama serve`, or set OLLAMA_HOST"
-        async with transport.probing(self._endpoint, hint, self._redact):
+        async with transport.probing(
+            self._timeout_s, endpoint=self._endpoint, hint=hint, redact=self._redact
+        ):
             tags = await transport.fetch_json(
                 self._client, "GET", "/api/tags", _Tags, redact=self._redact
             )
@@ -99,11 +99,14 @@ class OllamaModel:
             await self._window()
 
     async def complete(self, request: ModelRequest) -> ModelReply:
+        assert request.model == self._model, "one adapter speaks to one model"
         stream = ChatStream(self._redact)
         async with transport.deadline(
             self._timeout_s, endpoint=self._endpoint, redact=self._redact
         ):
-            body = chat_body(request, num_ctx=await self._window())
+            window = await self._window()
+            self._check_size(request, window)
+            body = chat_body(request, num_ctx=window)
             async with self._client.stream("POST", "/api/chat", json=body) as response:
                 if response.status_code != 200:
                     raise failures.refused_by_server(
@@ -118,6 +121,17 @@ class OllamaModel:
 
     async def aclose(self) -> None:
         await self._client.aclose()
+
+    def _check_size(self, request: ModelRequest, window: int) -> None:
+        """Ollama drops the oldest messages of a conversation that is too long, without a word."""
+        tokens = sum(map(count_tokens, request_texts(request)))
+        if tokens > window:
+            raise ModelError(
+                f"the request is about {tokens} tokens, and {self.name} has a window of {window}",
+                failure_class="logic",
+                hint="lower bundle_tokens or use a model with a larger window",
+                code="context_too_long",
+            )
 
     async def _window(self) -> int:
         """The model's trained context length under our cap; asked once."""
@@ -240,13 +254,13 @@ def _message(message: Message) -> dict[str, Any]:
 def _arguments(text: str) -> Mapping[str, Any]:
     """Ollama takes an object only; what a model garbled goes back to it under a name that says so.
 
-    Native Ollama calls are always objects, so this happens to conversations from elsewhere.
+    The name is the one pydantic-ai uses, so that a conversation reads alike at either endpoint.
     """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = None
-    return value if isinstance(value, dict) else {"malformed_arguments": text}
+    return value if isinstance(value, dict) else {"INVALID_JSON": text}
 
 
 def _call(function: _Function) -> ToolCall:

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx2
 import msgspec
-from openai import AsyncOpenAI
+from openai import APIStatusError, AsyncOpenAI
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.exceptions import (
-    AgentRunError,
-    ModelConnectionError,
-    ModelHTTPError,
-    UnexpectedModelBehavior,
-)
+from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelHTTPError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequestPart,
@@ -45,7 +42,8 @@ from holdfast.adapters.models.replies import Draft, seal
 from holdfast.domain.ports import FinishReason, Message, ModelReply, ModelRequest, ToolCall
 from holdfast.errors import ModelError, Refused
 
-PUBLIC_URL = "https://api.openai.com/v1"
+PUBLIC_HOST = "api.openai.com"
+PUBLIC_URL = f"https://{PUBLIC_HOST}/v1"
 # Local servers need no key, but the SDK insists on a text.
 NO_KEY = "no-key"
 _FINISH: dict[str, FinishReason] = {
@@ -71,8 +69,11 @@ class OpenAICompatibleModel:
         reply_bytes_max: int = transport.REPLY_BYTES_MAX,
     ) -> None:
         self._model = model
-        self._endpoint = (base_url or PUBLIC_URL).rstrip("/")
-        if self._endpoint == PUBLIC_URL and not api_key:
+        self._endpoint = transport.checked_url(base_url or PUBLIC_URL, variable="OPENAI_BASE_URL")
+        api_key = api_key.strip()
+        if not (api_key.isascii() and api_key.isprintable()):
+            raise Refused("OPENAI_API_KEY holds characters no key has", code="missing_key")
+        if urlsplit(self._endpoint).hostname == PUBLIC_HOST and not api_key:
             raise Refused(
                 f"openai:{model} needs a key, and OPENAI_API_KEY is not set",
                 hint="set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own",
@@ -98,6 +99,7 @@ class OpenAICompatibleModel:
             provider=OpenAIProvider(openai_client=sdk),
             profile=OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True),
         )
+        self._reasons = bool(self._chat.profile.get("openai_supports_reasoning"))
 
     @property
     def name(self) -> str:
@@ -110,7 +112,9 @@ class OpenAICompatibleModel:
 
     async def probe(self) -> None:
         hint = "check OPENAI_BASE_URL and the network"
-        async with transport.probing(self._endpoint, hint, self._redact):
+        async with transport.probing(
+            self._timeout_s, endpoint=self._endpoint, hint=hint, redact=self._redact
+        ):
             try:
                 listed = await transport.fetch_json(
                     self._client, "GET", "models", _Models, redact=self._redact
@@ -129,47 +133,61 @@ class OpenAICompatibleModel:
                 )
 
     async def complete(self, request: ModelRequest) -> ModelReply:
+        assert request.model == self._model, "one adapter speaks to one model"
+        asked = model_request_stream(
+            self._chat,
+            _messages(request.messages),
+            model_settings=self._settings(request),
+            model_request_parameters=_parameters(request),
+        )
         async with transport.deadline(
             self._timeout_s, endpoint=self._endpoint, redact=self._redact
         ):
             try:
-                async with model_request_stream(
-                    self._chat,
-                    _messages(request.messages),
-                    model_settings=_settings(request),
-                    model_request_parameters=_parameters(request),
-                ) as stream:
+                async with asked as stream:
                     async for _ in stream:
                         pass
                     response = stream.get()
-            except ModelHTTPError as error:
-                raise failures.refused_by_server(
-                    error.status_code, error.headers or {}, error.body or b"", redact=self._redact
-                ) from error
-            except (AgentRunError, UnexpectedModelBehavior, ValueError) as error:
+            # The block only decodes what the endpoint sent: whatever it raises is about that.
+            except Exception as error:
                 raise self._failure(error) from error
         return seal(_draft(response), request, price=self._price, redact=self._redact)
 
     async def aclose(self) -> None:
         await self._client.aclose()
 
+    def _settings(self, request: ModelRequest) -> ModelSettings:
+        settings = ModelSettings()
+        # Reasoning models refuse a temperature.
+        if request.temperature is not None and not self._reasons:
+            settings["temperature"] = request.temperature
+        if request.seed is not None:
+            settings["seed"] = request.seed
+        if request.output_tokens_max is not None:
+            settings["max_tokens"] = request.output_tokens_max
+        return settings
+
     def _failure(self, error: Exception) -> ModelError:
-        if isinstance(error, ModelConnectionError):
-            return transport.transport_failure(error, endpoint=self._endpoint, redact=self._redact)
-        if "finish_reason" in str(error):
-            return failures.cut("the stream ended before the model was done")
-        return failures.malformed(str(error), self._redact)
-
-
-def _settings(request: ModelRequest) -> ModelSettings:
-    settings = ModelSettings()
-    if request.temperature is not None:
-        settings["temperature"] = request.temperature
-    if request.seed is not None:
-        settings["seed"] = request.seed
-    if request.output_tokens_max is not None:
-        settings["max_tokens"] = request.output_tokens_max
-    return settings
+        match error:
+            case ModelHTTPError():
+                return failures.refused_by_server(
+                    error.status_code, error.headers or {}, error.body or b"", redact=self._redact
+                )
+            case ModelConnectionError() | httpx2.HTTPError():
+                return transport.transport_failure(
+                    error, endpoint=self._endpoint, redact=self._redact
+                )
+            case ModelAPIError(in_stream=True):
+                body = error.body or {"message": error.message}
+                return failures.refused_by_server(500, {}, body, redact=self._redact)
+            case ModelAPIError(__cause__=APIStatusError() as answer):
+                return failures.refused_by_server(
+                    answer.status_code, answer.response.headers, b"", redact=self._redact
+                )
+            case ModelAPIError() if "finish_reason" in error.message:
+                return failures.cut("the stream ended before the model was done")
+            case _:
+                return failures.malformed(f"{type(error).__name__}: {error}", self._redact)
 
 
 def _parameters(request: ModelRequest) -> ModelRequestParameters:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.adapters.models import failures
 from holdfast.adapters.models.prices import Price, cost_nusd
 from holdfast.context.tokens import estimate_tokens
 from holdfast.domain.ports import FinishReason, ModelReply, ModelRequest, ToolCall, Usage
@@ -38,7 +39,13 @@ class Draft:
 def seal(
     draft: Draft, request: ModelRequest, *, price: Price | None, redact: Callable[[str], str]
 ) -> ModelReply:
-    """The reply as every later reader sees it, live and replayed."""
+    """The reply as every later reader sees it, live and replayed.
+
+    Raises `ModelError` for a reply that announces calls and holds nothing at all: an SDK that drops
+    a garbled call leaves this behind.
+    """
+    if draft.finish_reason == "tool_calls" and not (draft.calls or draft.text):
+        raise failures.malformed("it announces tool calls and has none", redact)
 
     def clean(text: str) -> str:
         return redact(well_formed(text))

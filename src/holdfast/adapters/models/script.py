@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -78,9 +79,7 @@ class ScriptedReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def faulty(self) -> bool:
-        return bool(self.delay_s or self.status) or not (
-            self.cut_after_bytes is None and self.malformed is None
-        )
+        return self != self.healthy()
 
     @property
     def finish(self) -> Literal["stop", "length", "tool_calls", "content_filter"]:
@@ -111,7 +110,8 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     api_key: str = ""
 
 
-class Cue(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Cue:
     """Where a conversation stands in the script. `reply` is None when the script has run off."""
 
     rule: str

@@ -28,7 +28,11 @@ T = TypeVar("T")
 
 
 class ReplyTooLarge(httpx2.ReadError):
-    """The body passed the client's limit; the rest is not read."""
+    """The body passed the client's limit of `bytes_max`; the rest is not read."""
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(f"more than {bytes_max} bytes")
+        self.bytes_max = bytes_max
 
 
 # The first class that matches wins. `logic`: the same request from here will fail the same way.
@@ -88,7 +92,7 @@ def transport_failure(
     while cause is not None and not isinstance(cause, httpx2.HTTPError):
         cause = cause.__cause__ or cause.__context__
     if isinstance(cause, ReplyTooLarge):
-        return failures.too_large(REPLY_BYTES_MAX)
+        return failures.too_large(cause.bytes_max)
     code = next((code for kind, code in _TRANSPORT if isinstance(cause, kind)), "connection_lost")
     said = failures.one_line(str(cause or error) or type(cause or error).__name__, redact)
     return ModelError(
@@ -121,16 +125,18 @@ async def fetch_json(
 
 
 @asynccontextmanager
-async def probing(endpoint: str, hint: str, redact: Callable[[str], str]) -> AsyncIterator[None]:
+async def probing(
+    timeout_s: float, *, endpoint: str, hint: str, redact: Callable[[str], str]
+) -> AsyncIterator[None]:
     """A probe's block: within `PROBE_S_MAX`, its failures become one line a person can act on."""
     try:
-        async with deadline(PROBE_S_MAX, endpoint=endpoint, redact=redact):
+        async with deadline(min(timeout_s, PROBE_S_MAX), endpoint=endpoint, redact=redact):
             yield
     except ModelError as error:
         if error.failure_class == "policy":
             raise Refused(error.message, hint=error.hint, code=error.code) from error
         raise Unavailable(
-            f"the model endpoint {endpoint} does not answer as it should: {error.message}",
+            error.message,
             hint=hint,
             code="model_unavailable",
         ) from error
@@ -145,6 +151,22 @@ def unknown_model(name: str, known: list[str], *, endpoint: str, hint: str) -> R
         hint=hint,
         code="unknown_model",
     )
+
+
+def checked_url(url: str, *, variable: str) -> str:
+    """`url` without a trailing slash. Raises `Refused` unless it is an http or https address."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise Refused(
+            f"{variable}={url!r} is no http or https address",
+            hint=f"such as {variable}=http://127.0.0.1:8000/v1",
+            code="bad_endpoint",
+        )
+    return url.rstrip("/")
 
 
 def is_loopback(url: str) -> bool:
@@ -167,7 +189,7 @@ class _Bounded(httpx2.AsyncByteStream):
         async for piece in self._inner:
             seen += len(piece)
             if seen > self._bytes_max:
-                raise ReplyTooLarge(f"more than {self._bytes_max} bytes")
+                raise ReplyTooLarge(self._bytes_max)
             yield piece
 
     async def aclose(self) -> None:

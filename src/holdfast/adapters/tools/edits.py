@@ -52,7 +52,7 @@ def blocks_of(edits: Sequence[Mapping[str, str]]) -> list[Block]:
 def blocks_of_diff(diff: str) -> list[Block]:
     """Blocks from a unified diff of one file. Header lines are not needed and not believed."""
     blocks: list[Block] = []
-    lines = diff.splitlines(keepends=True)
+    lines = _lines(diff)
     index = 0
     while index < len(lines):
         head = _HUNK.match(lines[index])
@@ -68,9 +68,13 @@ def blocks_of_diff(diff: str) -> list[Block]:
     return blocks
 
 
-def apply(text: str, blocks: Sequence[Block], *, trusted: bool = False) -> Edited:
+def apply(
+    text: str, blocks: Sequence[Block], *, visible: str | None = None, trusted: bool = False
+) -> Edited:
     """Apply all blocks in order, each to the result of those before it.
 
+    `visible` is the redacted text, from which a refusal quotes: a part of `text` could not be
+    redacted any more.
     `trusted` says that the caller names the very content it edits, so nothing can be applied yet.
     Raises Refusal with EDIT_NOT_FOUND or EDIT_AMBIGUOUS.
     """
@@ -82,7 +86,12 @@ def apply(text: str, blocks: Sequence[Block], *, trusted: bool = False) -> Edite
         if windows:
             search, replace = search.replace("\r\n", "\n"), replace.replace("\r\n", "\n")
         hint = block.line + shift if block.line else 0
-        after = _apply_one(work, search, replace, hint, trusted, f"edit {number}")
+        try:
+            after = _apply_one(work, search, replace, hint, trusted)
+        except Refusal as refusal:
+            near = _nearest(text if visible is None else visible, search)
+            said = refusal.message + (near if refusal.code == "EDIT_NOT_FOUND" else "")
+            raise Refusal(refusal.code, f"edit {number}: {said}") from None
         if after is not None:
             news += 1
             shift += after.count("\n") - work.count("\n")
@@ -90,13 +99,13 @@ def apply(text: str, blocks: Sequence[Block], *, trusted: bool = False) -> Edite
     return Edited(text=work.replace("\n", "\r\n") if windows else work, already=news == 0)
 
 
-def _apply_one(
-    text: str, search: str, replace: str, hint: int, trusted: bool, name: str
-) -> str | None:
+def _apply_one(text: str, search: str, replace: str, hint: int, trusted: bool) -> str | None:
     """The text with one block applied; None when it is applied already."""
     if not search:
         return _insert(text, replace, hint, trusted)
     places = _occurrences(text, search)
+    if hint:
+        places = [at for at in places if at == 0 or text[at - 1] == "\n"]
     if places and not trusted and _is_applied(text, search, replace, places):
         return None
     if len(places) > 1 and hint:
@@ -107,16 +116,16 @@ def _apply_one(
         lines = ", ".join(str(text.count("\n", 0, at) + 1) for at in places[:10])
         raise Refusal(
             "EDIT_AMBIGUOUS",
-            f"{name}: the text stands {len(places)} times (lines {lines}); add lines around it",
+            f"the text stands {len(places)} times (lines {lines}); add lines around it",
         )
     if replace and not trusted and len(_occurrences(text, replace)) == 1:
         return None
-    return _apply_by_lines(text, search, replace, name)
+    return _apply_by_lines(text, search, replace)
 
 
 def _insert(text: str, replace: str, hint: int, trusted: bool) -> str | None:
     """A hunk without context: its line number alone says where."""
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     at = min(hint, len(lines))
     if not trusted and "".join(lines[at:]).startswith(replace):
         return None
@@ -136,23 +145,20 @@ def _is_applied(text: str, search: str, replace: str, places: Sequence[int]) -> 
     )
 
 
-def _apply_by_lines(text: str, search: str, replace: str, name: str) -> str | None:
+def _apply_by_lines(text: str, search: str, replace: str) -> str:
     """Find whole lines with white space ignored, and keep the indentation that is there."""
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     wanted = [_squeezed(line) for line in search.strip("\n").split("\n")]
     have = [_squeezed(line) for line in lines]
     size = len(wanted)
     starts = [at for at in range(len(have) - size + 1) if have[at : at + size] == wanted]
     if not any(wanted) or not starts:
-        raise Refusal(
-            "EDIT_NOT_FOUND",
-            f"{name}: the text to replace is not in the file.{_nearest(lines, wanted)}",
-        )
+        raise Refusal("EDIT_NOT_FOUND", "the text to replace is not in the file.")
     if len(starts) > 1:
         where = ", ".join(str(at + 1) for at in starts[:10])
         raise Refusal(
             "EDIT_AMBIGUOUS",
-            f"{name}: with white space ignored the lines stand {len(starts)} times (lines {where})",
+            f"with white space ignored the lines stand {len(starts)} times (lines {where})",
         )
     start = starts[0]
     body = _reindented(replace.strip("\n"), search.strip("\n"), lines[start : start + size])
@@ -161,24 +167,30 @@ def _apply_by_lines(text: str, search: str, replace: str, name: str) -> str | No
 
 
 def _reindented(replace: str, search: str, there: Sequence[str]) -> str:
-    """`replace` moved by the difference between the indents of `search` and of the file."""
-    pairs = zip(search.split("\n"), there, strict=True)
-    wrote, has = next((_indent(a), _indent(b)) for a, b in pairs if a.strip())
+    """`replace` with each indent that `search` uses turned into the one the file has there."""
+    indents: dict[str, str] = {}
+    for wrote, has in zip(search.split("\n"), there, strict=True):
+        if wrote.strip():
+            indents.setdefault(_indent(wrote), _indent(has))
     moved = []
     for line in replace.split("\n"):
-        if line.strip() and wrote != has and line.startswith(wrote):
-            line = has + line[len(wrote) :]
+        known = [indent for indent in indents if line.startswith(indent)]
+        if line.strip() and known:
+            longest = max(known, key=len)
+            line = indents[longest] + line[len(longest) :]
         moved.append(line)
     return "\n".join(moved)
 
 
-def _nearest(lines: Sequence[str], wanted: Sequence[str]) -> str:
-    """The lines of the file most like the ones wanted, numbered; empty when nothing is alike."""
+def _nearest(text: str, search: str) -> str:
+    """The lines most like the ones searched for, numbered, or the advice to read again."""
+    lines = text.split("\n")
+    wanted = [_squeezed(line) for line in search.strip("\n").split("\n")]
     key = next((line for line in wanted if line), "")
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(key[:200])
     best, best_at = 0.5, -1
-    for at, line in enumerate(lines[:_NEAREST_LINES_MAX]):
+    for at, line in enumerate(lines[:_NEAREST_LINES_MAX] if key else ()):
         matcher.set_seq1(_squeezed(line)[:200])
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best:
             ratio = matcher.ratio()
@@ -236,6 +248,11 @@ def _occurrences(text: str, part: str) -> list[int]:
         places.append(at)
         at = text.find(part, at + 1)
     return places
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their ends. Only a line feed ends one, as in every editor and diff."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def _squeezed(line: str) -> str:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from holdfast.adapters.tools.observing import (
     Answer,
     Limits,
     decoded,
+    has_mark,
     observed,
     refuse_new_marks,
 )
@@ -36,18 +38,8 @@ from holdfast.adapters.tools.paths import (
 )
 from holdfast.domain.ports import Observation, ToolSpec, Workspace
 
-SKIPPED = frozenset(
-    [
-        "node_modules",
-        "__pycache__",
-        ".venv",
-        "venv",
-        ".tox",
-        ".mypy_cache",
-        ".pytest_cache",
-        ".ruff_cache",
-    ]
-)
+_CACHES = ("__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache")
+SKIPPED = frozenset({"node_modules", ".venv", "venv", ".tox", *_CACHES})
 _HASH_SHOWN = 12
 _HASH_MIN = 8
 _ENTRIES_MAX = 1_000
@@ -89,7 +81,9 @@ class ReadFile:
             data = read_bytes(at, bytes_max=self._limits.file_bytes_max)
             name = shown(at.relative)
         # Redacted whole, before lines are chosen: a part of a secret has no recognisable form.
-        lines = self._limits.redact(decoded(data, name)).splitlines()
+        lines = [line.rstrip("\r") for line in self._limits.redact(decoded(data, name)).split("\n")]
+        if lines[-1] == "":
+            lines.pop()
         first = int(arguments.get("start_line", 1))
         last = min(int(arguments.get("end_line", len(lines))), len(lines))
         if lines and first > len(lines):
@@ -145,18 +139,22 @@ class WriteFile:
         data = arguments["content"].encode()
         if len(data) > self._limits.file_bytes_max:
             raise Refusal("FILE_TOO_LARGE", f"files over {self._limits.file_bytes_max} bytes")
+        if has_mark(arguments["content"]):
+            refuse_new_marks(self._old_text(root, arguments["path"]), arguments["content"])
         make = arguments.get("create_dirs", True)
         with place(root, arguments["path"], make_parents=make) as at:
-            name, old = shown(at.relative), ""
-            if (made := at.kind() is None) is False:
-                before = read_bytes(at, bytes_max=self._limits.file_bytes_max)
-                old = before.decode(errors="replace")
-            refuse_new_marks(old, arguments["content"])
+            name, made = shown(at.relative), at.kind() is None
             write_bytes(at, data)
         digest = hashlib.sha256(data).hexdigest()
         told = f"{'made' if made else 'replaced'} {name} ({len(data)} bytes; hash {digest[:12]})"
         facts = {"path": name, "sha256": digest, "bytes": len(data), "created": made}
         return Answer(output=self._limits.redact(told), data=facts)
+
+    def _old_text(self, root: Path, path: str) -> str:
+        with place(root, path) as at:
+            if at.kind() is None:
+                return ""
+            return read_bytes(at, bytes_max=self._limits.file_bytes_max).decode(errors="replace")
 
 
 class EditFile:
@@ -219,7 +217,7 @@ class EditFile:
             before = read_bytes(at, bytes_max=self._limits.file_bytes_max)
             name = shown(at.relative)
             text = decoded(before, name)
-            edited = _edited(text, before, blocks, arguments.get("base_hash", ""), name)
+            edited = self._apply(text, before, blocks, arguments.get("base_hash", ""))
             refuse_new_marks(text, edited.text)
             after = edited.text.encode()
             if len(after) > self._limits.file_bytes_max:
@@ -227,10 +225,27 @@ class EditFile:
             if not edited.already:
                 write_bytes(at, after)
         digest = hashlib.sha256(after).hexdigest()
-        did = "was already edited so" if edited.already else f"edited in {len(blocks)} place(s)"
+        did = (
+            "holds this edit already; nothing changed"
+            if edited.already
+            else f"edited in {len(blocks)} place(s)"
+        )
         told = f"{name} {did} (hash {digest[:_HASH_SHOWN]})"
         facts = {"path": name, "sha256": digest, "already": edited.already}
         return Answer(output=self._limits.redact(told), data=facts)
+
+    def _apply(self, text: str, before: bytes, blocks: Sequence[Block], base_hash: str) -> Edited:
+        """Apply under the rule of the base hash: a stale one is accepted only for what is done."""
+        visible = self._limits.redact(text)
+        if not base_hash:
+            return apply(text, blocks, visible=visible)
+        if hashlib.sha256(before).hexdigest().startswith(base_hash.lower()):
+            return apply(text, blocks, visible=visible, trusted=True)
+        with suppress(Refusal):
+            edited = apply(text, blocks, visible=visible)
+            if edited.already:
+                return edited
+        raise Refusal("STALE_FILE", "the file changed since you read it; read it again")
 
 
 class ListDirectory:
@@ -299,18 +314,3 @@ def _row(entry: Entry, prefix: str) -> str:
             return f"{name} ({entry.size} bytes)"
         case _:
             return f"{name} (no regular file)"
-
-
-def _edited(text: str, before: bytes, blocks: list[Block], base_hash: str, name: str) -> Edited:
-    """Apply under the rule of the base hash: a stale one is accepted only for what is done."""
-    if not base_hash:
-        return apply(text, blocks)
-    if hashlib.sha256(before).hexdigest().startswith(base_hash.lower()):
-        return apply(text, blocks, trusted=True)
-    try:
-        edited = apply(text, blocks)
-    except Refusal:
-        edited = None
-    if edited is None or not edited.already:
-        raise Refusal("STALE_FILE", f"{name} changed since you read it; read it again")
-    return edited

@@ -32,7 +32,7 @@ def matching(lines: Iterable[str], out: IO[str]) -> None:
     left = order["results_max"]
     for question in source:
         file = json.loads(question)
-        for number, line in enumerate(file["text"].splitlines(), 1):
+        for number, line in enumerate(file["text"].split("\n"), 1):
             found = pattern.search(line)
             if found is None:
                 continue

@@ -38,9 +38,16 @@ class Answer:
 
 
 async def observed(tool: str, redact: Redact, work: Callable[[], Answer]) -> Observation:
-    """Run `work` off the event loop; a Refusal or an OSError becomes a coded observation."""
+    """Run `work` off the event loop; a Refusal or an OSError becomes a coded observation.
+
+    Cancelled, it ends only after `work` did: a thread must not write after its attempt is over.
+    """
+    running = asyncio.create_task(asyncio.to_thread(work))
     try:
-        answer = await asyncio.to_thread(work)
+        answer = await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
     except Refusal as refusal:
         return failed(tool, redact, refusal.code, refusal.message)
     except UnicodeError:
@@ -81,6 +88,10 @@ def decoded(data: bytes, name: str) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise Refusal("BINARY_FILE", f"{name} is not UTF-8 text") from error
+
+
+def has_mark(text: str) -> bool:
+    return _MARK.search(text) is not None
 
 
 def refuse_new_marks(before: str, after: str) -> None:

@@ -68,6 +68,8 @@ class _Walk:
     def __init__(self, root: Path, path: str, make_parents: bool) -> None:
         if "\0" in path or not path:
             raise Refusal("INVALID_ARGUMENTS", "a path is not empty and holds no NUL character")
+        if path.count("/") > _DEPTH_MAX:
+            raise Refusal("INVALID_ARGUMENTS", f"the path is over {_DEPTH_MAX} levels deep")
         self._path, self._make = path, make_parents
         self._open = [os.open(root, _DIRECTORY)]
         self._names: list[str] = []
@@ -125,8 +127,6 @@ class _Walk:
                 os.mkdir(name, dir_fd=self._open[-1])
         elif kind != stat.S_IFDIR:
             raise Refusal("NOT_A_DIRECTORY", f"{self._place(name).relative} is no directory")
-        if len(self._open) > _DEPTH_MAX:
-            raise Refusal("INVALID_ARGUMENTS", f"{self._path} is over {_DEPTH_MAX} levels deep")
         try:
             self._open.append(os.open(name, _DIRECTORY, dir_fd=self._open[-1]))
         except OSError as error:

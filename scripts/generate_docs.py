@@ -1,0 +1,84 @@
+"""Writes the pages of docs/ that are made from tables of the source; `make docs` runs it.
+
+`pages()` gives each page's text, so that a test can say when one has rotted.
+"""
+
+import io
+import os
+from contextlib import redirect_stdout
+from dataclasses import fields
+from pathlib import Path
+
+from holdfast import cli
+from holdfast.config import Settings, environment_name
+from holdfast.domain.lifecycle import MACHINES, diagram
+from holdfast.trace.events import FIELDS
+
+ROOT = Path(__file__).parents[1]
+MADE = "<!-- Made by `make docs` from the source; edits here are lost. -->\n\n"
+
+
+def pages() -> dict[str, str]:
+    """Every generated page by its path below the repository's top."""
+    return {
+        "docs/settings.md": MADE + settings(),
+        "docs/lifecycles.md": MADE + lifecycles(),
+        "docs/commands.md": MADE + commands(),
+        "docs/events.md": MADE + events(),
+    }
+
+
+def settings() -> str:
+    rows = ["| Setting | Environment | Default | Meaning |", "|---|---|---|---|"]
+    for setting in fields(Settings):
+        default = repr(setting.default) if setting.default != "" else "none"
+        rows.append(
+            f"| `{setting.name}` | `{environment_name(setting.name)}` | {default} "
+            f"| {setting.metadata['help']} |"
+        )
+    head = (
+        "# Settings\n\nIn this order: flag, environment, `holdfast.toml` or `[tool.holdfast]` in "
+        "`pyproject.toml`, default. A `.env` beside the home is read below the environment.\n\n"
+    )
+    return head + "\n".join(rows) + "\n"
+
+
+def lifecycles() -> str:
+    parts = ["# Lifecycles\n\nThe rows of `domain/lifecycle.py`, drawn."]
+    parts += [
+        f"## {machine.capitalize()}\n\n```mermaid\n{diagram(machine)}```" for machine in MACHINES
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def commands() -> str:
+    parts = ["# Commands\n\n```\n" + cli.overview() + "```"]
+    for row in cli.COMMANDS:
+        parts.append(f"## holdfast {row.name}\n\n```\n{_help(row.name)}```")
+    return "\n\n".join(parts) + "\n"
+
+
+def events() -> str:
+    rows = ["| Kind | Field | Stored as |", "|---|---|---|"]
+    for kind, known in FIELDS.items():
+        rows += [f"| `{kind}` | `{name}` | `{field.short}` |" for name, field in known.items()]
+    head = (
+        "# Events\n\n`holdfast events --json` prints JSON lines with `seq`, `at_ms`, `type`, "
+        "`goal`, `task` and `attempt`. A `transition` adds `machine`, `entity`, `source`, `event`, "
+        "`target` and, where there is one, `reason`. The five kinds of evidence add these fields; "
+        "the store keeps them under their short names.\n\n"
+    )
+    return head + "\n".join(rows) + "\n"
+
+
+def _help(word: str) -> str:
+    os.environ["COLUMNS"] = "100"
+    heard = io.StringIO()
+    with redirect_stdout(heard):
+        cli.main([word, "--help"])
+    return heard.getvalue()
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        (ROOT / name).write_text(text, encoding="utf-8")

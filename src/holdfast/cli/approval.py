@@ -1,0 +1,51 @@
+"""Approvals: tasks that wait for a person, and the answers.
+
+  holdfast approval                       what waits, with the evidence
+  holdfast approval answer 7 redo         it did not happen: do it again
+  holdfast approval answer 7 "it is done: the mail went out at 10:02"
+
+An irreversible step that was started but never seen to finish is never repeated by itself. Your
+answer is recorded in the journal; then `holdfast resume` goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from holdfast.cli.common import add_place, opened
+from holdfast.cli.console import Console
+from holdfast.cli.goal import need_number
+from holdfast.engine import signal
+from holdfast.engine.listing import waiting
+from holdfast.errors import Refused
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("verb", nargs="?", choices=("list", "answer"), default="list")
+    parser.add_argument("task", nargs="?", type=int, help="the waiting task's number")
+    parser.add_argument("answer", nargs="?", default="", help="redo, or what happened")
+    add_place(parser)
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    with opened(arguments, console, quiet=True) as app:
+        rows = app.engine.read(waiting)
+        if arguments.verb == "list":
+            if console.json:
+                console.emit({"type": "approvals", "approvals": rows})
+            for row in rows:
+                console.say(f"task {row['task']} (goal {row['goal']}): {row['title']}")
+                console.say(f"  {row['reason']}: {row['evidence']}")
+            return 0
+        number = need_number(arguments.task, "task")
+        found = next((row for row in rows if row["task"] == number), None)
+        if found is None:
+            raise Refused(f"task {number} does not wait for an answer")
+        if not arguments.answer.strip():
+            raise Refused("what is the answer?", hint='"redo", or say what happened')
+        key = f"{found['step']}/answer#{found['generation']}"
+        app.engine.call(signal, number, key, arguments.answer.strip())
+    if console.json:
+        console.emit({"type": "answered", "task": number, "goal": found["goal"]})
+    console.say(f"recorded; go on with: holdfast resume {found['goal']}")
+    return 0

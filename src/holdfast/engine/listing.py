@@ -1,0 +1,173 @@
+"""Reading use cases of the nouns: rows as JSON objects, for `list` and `show`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.domain.model import TaskSpec
+from holdfast.engine.outlook import goal_result, usage
+from holdfast.engine.rows import need, outcome_of, spec_of, spent_by, step_of
+from holdfast.store import Tx
+
+Json = dict[str, Any]
+
+
+def goals(tx: Tx) -> list[Json]:
+    """Every goal with its spend, oldest first."""
+    return [
+        {
+            "goal": row["id"],
+            "text": row["text"],
+            "state": row["state"],
+            "reason": row["reason"],
+            "branch": row["branch"],
+            "created_ms": row["created_ms"],
+            "undone": row["undone_ms"] is not None,
+            "usage": usage(spent_by(tx, row["id"])),
+        }
+        for row in tx.all("goal.list")
+    ]
+
+
+def goal(tx: Tx, goal_id: int) -> Json:
+    """One goal: its result as it stands, its plans and its tasks with their attempts."""
+    row = need(tx, "goal", id=goal_id)
+    return {
+        **goal_result(tx, goal_id),
+        "type": "goal",
+        "text": row["text"],
+        "repository": row["repository"],
+        "base_commit": row["base_commit"],
+        "model": row["model"],
+        "budget": {"tokens": row["budget_tokens"], "usd": row["budget_usd"]},
+        "plans": [plan(tx, row["id"]) for row in tx.all("plan.of_goal", goal=goal_id)],
+    }
+
+
+def plans(tx: Tx, goal_id: int = 0) -> list[Json]:
+    """The plans of a goal, or of every goal."""
+    ids = [goal_id] if goal_id else [row["id"] for row in tx.all("goal.list")]
+    return [plan(tx, row["id"]) for one in ids for row in tx.all("plan.of_goal", goal=one)]
+
+
+def plan(tx: Tx, plan_id: int) -> Json:
+    """One revision with its tasks."""
+    row = need(tx, "plan", id=plan_id)
+    return {
+        "plan": plan_id,
+        "goal": row["goal_id"],
+        "revision": row["revision"],
+        "source": row["source"],
+        "state": row["state"],
+        "reason": row["reason"],
+        "tasks": [task_row(tx, task["id"]) for task in tx.all("task.of_plan", plan=plan_id)],
+    }
+
+
+def plan_specs(tx: Tx, plan_id: int) -> list[TaskSpec]:
+    """The contracts of a plan's tasks, in plan order."""
+    return [spec_of(row) for row in tx.all("task.of_plan", plan=plan_id)]
+
+
+def tasks(tx: Tx, goal_id: int = 0) -> list[Json]:
+    """The tasks of a goal, or of every goal."""
+    ids = [goal_id] if goal_id else [row["id"] for row in tx.all("goal.list")]
+    return [task_row(tx, task["id"]) for one in ids for task in tx.all("task.of_goal", goal=one)]
+
+
+def task_row(tx: Tx, task_id: int) -> Json:
+    """One task: contract, state, what blocks it, and its attempts."""
+    row = need(tx, "task", id=task_id)
+    spec = spec_of(row)
+    return {
+        "task": task_id,
+        "goal": row["goal_id"],
+        "key": row["key"],
+        "title": spec.label,
+        "kind": spec.kind,
+        "state": row["state"],
+        "reason": row["reason"],
+        "blocked_by": [
+            {"task": other["id"], "key": other["key"], "state": other["state"]}
+            for other in (tx.all("task.unmet", id=task_id) if row["state"] == "blocked" else ())
+        ],
+        "requires": list(spec.requires),
+        "checks": list(spec.checks),
+        "not_before_ms": row["not_before_ms"],
+        "attempts": [
+            attempt_row(tx, task_id, attempt["number"])
+            for attempt in tx.all("attempt.of_task", task=task_id)
+        ],
+    }
+
+
+def attempt_row(tx: Tx, task_id: int, number: int) -> Json:
+    """One attempt: when, by whom, how it ended and what it cost."""
+    row = need(tx, "attempt", task=task_id, attempt=number)
+    ended = row["state"] == "ended"
+    return {
+        "attempt": f"{task_id}.{number}",
+        "take": row["take"],
+        "worker": row["worker"],
+        "model": row["model"],
+        "state": row["state"],
+        "outcome": row["outcome"],
+        "failure": row["failure"],
+        "reason": row["reason"],
+        "detail": outcome_of(row).detail if ended else "",
+        "steps": row["steps"],
+        "tokens": row["tokens_in"] + row["tokens_out"],
+        "cost_usd": None if row["unpriced"] else row["cost_nusd"] / 1e9,
+        "started_ms": row["started_ms"],
+        "ended_ms": row["ended_ms"],
+    }
+
+
+def attempt(tx: Tx, task_id: int, number: int) -> Json:
+    """One attempt with the journal of its take, requests and results included."""
+    found = attempt_row(tx, task_id, number)
+    rows = tx.all("step.of_take", task=task_id, take=found["take"])
+    found["journal"] = [
+        {
+            "key": step.key,
+            "generation": step.generation,
+            "kind": step.kind,
+            "effect": step.effect,
+            "state": step.state,
+            "by": step.attempt,
+            "request": msgspec.json.decode(step.request),
+            "result": None if step.result is None else msgspec.json.decode(step.result),
+            "tree_after": step.tree_after,
+            "tokens": step.usage.tokens,
+        }
+        for step in (step_of(tx, row) for row in rows)
+    ]
+    return found
+
+
+def waiting(tx: Tx) -> list[Json]:
+    """Tasks that wait for a person, with the evidence and the key that an answer goes to."""
+    found = []
+    for row in tasks(tx):
+        if row["state"] != "waiting":
+            continue
+        task = need(tx, "task", id=row["task"])
+        lost = [
+            step
+            for step in tx.all("step.of_take", task=row["task"], take=task["take"])
+            if step["state"] == "unknown"
+        ]
+        found.append(
+            {
+                "task": row["task"],
+                "goal": row["goal"],
+                "title": row["title"],
+                "reason": row["reason"],
+                "evidence": row["attempts"][-1]["detail"],
+                "step": lost[-1]["key"] if lost else "",
+                "generation": lost[-1]["generation"] if lost else 0,
+            }
+        )
+    return found

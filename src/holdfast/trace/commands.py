@@ -1,0 +1,274 @@
+"""The command line over a trace: one table of verbs, used alone and as `holdfast trace`.
+
+Owns arguments and the words printed. Does not own rows (`read`), reports or formats. Results go to
+the given output and nothing else to stdout; a machine without a trace gets a hint, not an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from holdfast.trace import read, report
+from holdfast.trace.events import KINDS, Event
+from holdfast.trace.switch import file_of
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+POLL_S = 0.25
+_SEEN_MAX = 500
+
+
+class Output(Protocol):
+    """Where a command's words go; Holdfast's console has this shape."""
+
+    json: bool
+
+    def say(self, text: str = "") -> None: ...
+
+    def emit(self, value: dict[str, Any], /) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One row of the table."""
+
+    name: str
+    summary: str
+    run: Callable[[sqlite3.Connection, argparse.Namespace, Output], int]
+    session: bool = True
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add every verb; `parser` already has `--json` or does not want it."""
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for row in VERBS:
+        verb = verbs.add_parser(row.name, help=row.summary, description=row.summary)
+        verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
+        verb.add_argument("--file", type=Path, help="the trace (AGENTLOG_FILE, else agentlog.db)")
+        if row.session:
+            verb.add_argument("--session", default="", help="one session only")
+        if row.name in _ARGUMENTS:
+            _ARGUMENTS[row.name](verb)
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run one verb; returns the exit code."""
+    verb = next(row for row in VERBS if row.name == arguments.verb)
+    path = arguments.file or file_of(os.environ)
+    try:
+        with _open(path) as connection:
+            return verb.run(connection, arguments, output)
+    except sqlite3.Error as error:
+        if path.exists():
+            output.note(f"{path} is not a trace: {error}")
+            return EXIT_FAILED
+        output.note(
+            f"there is no trace at {path} yet\n"
+            "  AGENTLOG=true python -m holdfast.trace run app.py   makes one"
+        )
+        return 0
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = read.open_file(path)
+    try:
+        connection.execute("SELECT 1 FROM agent_sessions LIMIT 1")
+        yield connection
+    finally:
+        connection.close()
+
+
+# --- the verbs ------------------------------------------------------------------------------------
+
+
+def _sessions(connection: sqlite3.Connection, arguments: argparse.Namespace, output: Output) -> int:
+    for row in read.sessions(connection, arguments.limit):
+        if output.json:
+            output.emit(row)
+            continue
+        end = "open" if row["end_ts"] is None else f"{(row['end_ts'] - row['start_ts']) / 1000:g} s"
+        name, task = (" ".join(row[key].split()) for key in ("agent_name", "task"))
+        output.say(
+            f"{row['session_id']}  {end:>9}  {row['total_tokens']:>9} tokens  {name}  {task}"
+        )
+    return 0
+
+
+def _events(connection: sqlite3.Connection, arguments: argparse.Namespace, output: Output) -> int:
+    found = read.events(
+        connection, session_id=arguments.session, kind=arguments.type, limit=arguments.limit
+    )
+    for event in found:
+        _print_event(event, output)
+    return 0
+
+
+def _tail(connection: sqlite3.Connection, arguments: argparse.Namespace, output: Output) -> int:
+    seen: dict[Any, None] = {}
+    fresh = read.newest(connection, arguments.limit, arguments.session)
+    while True:
+        for event in fresh:
+            _print_event(event, output)
+            seen[event.id] = None
+        if not arguments.follow:
+            return 0
+        time.sleep(POLL_S)
+        # Two processes may commit out of order, so a little of what was seen is read again.
+        while len(seen) > _SEEN_MAX:
+            del seen[next(iter(seen))]
+        floor = min(seen) if seen else None
+        after = read.events(connection, session_id=arguments.session, after=floor)
+        fresh = [event for event in after if event.id not in seen]
+
+
+def _context(connection: sqlite3.Connection, arguments: argparse.Namespace, output: Output) -> int:
+    text = report.context(connection, arguments.tokens, session_id=arguments.session)
+    _print_text(text, output)
+    return 0
+
+
+def _why(connection: sqlite3.Connection, arguments: argparse.Namespace, output: Output) -> int:
+    """Explain one failure: `failed` for the latest, an event id, or `path[:line]`."""
+    failure = None
+    if arguments.what != "failed":
+        failure = read.event(connection, arguments.what)
+        if failure is None:
+            file, _, line = arguments.what.rpartition(":")
+            place = (file, int(line)) if file and line.isdecimal() else (arguments.what, None)
+            failure = next(iter(report.failures_at(connection, *place)), None)
+        if failure is None or failure.kind != "failure":
+            output.note(f"no failure is recorded for {arguments.what}")
+            return EXIT_FAILED
+    text = report.context(
+        connection, arguments.tokens, session_id=arguments.session, failure=failure
+    )
+    _print_text(text, output)
+    return 0
+
+
+def _tokens(connection: sqlite3.Connection, arguments: argparse.Namespace, output: Output) -> int:
+    session_id = arguments.session
+    if not session_id:
+        newest = read.sessions(connection, 1)
+        session_id = newest[0]["session_id"] if newest else ""
+    summary = read.token_summary(connection, session_id)
+    if output.json:
+        output.emit(summary)
+        return 0
+    for model, row in summary["models"].items():
+        output.say(
+            f"{model}  {row['calls']} calls  {row['tokens_in']} in  {row['tokens_out']} out"
+            f"  {row['tokens_total']} in all" + _unknown(row["unknown_calls"])
+        )
+    output.say(f"{summary['total_tokens']} tokens in all" + _unknown(summary["unknown_calls"]))
+    return 0
+
+
+def _export(connection: sqlite3.Connection, arguments: argparse.Namespace, output: Output) -> int:
+    from holdfast.trace import export  # noqa: PLC0415  the other verbs do not need the formats
+
+    lines = export.lines(connection, arguments.format, session_id=arguments.session)
+    count = export.write(lines, arguments.output)
+    if arguments.output is not None:
+        output.note(f"wrote {count} lines to {arguments.output}")
+    return 0
+
+
+def _sync(connection: sqlite3.Connection, arguments: argparse.Namespace, output: Output) -> int:
+    from holdfast.trace import d1, otlp  # noqa: PLC0415  the other verbs do not need the network
+
+    sync = otlp.sync if arguments.to == "otlp" else d1.sync
+    done = sync(connection, os.environ)
+    if output.json:
+        output.emit({"type": "sync", "to": arguments.to, "sent": done.sent, "error": done.error})
+    if done.error:
+        output.note(f"not synced: {done.error}")
+        return EXIT_FAILED
+    output.say(f"sent {done.sent} rows to {arguments.to}")
+    return 0
+
+
+def _print_event(event: Event, output: Output) -> None:
+    if output.json:
+        output.emit(event.as_json())
+    else:
+        output.say(f"{report.when(event.ts)}  {event.id}  {event.kind:<11}  {report.line(event)}")
+
+
+def _print_text(text: str, output: Output) -> None:
+    if output.json:
+        output.emit({"type": "context", "text": text})
+    else:
+        output.say(text.rstrip("\n"))
+
+
+def _unknown(calls: int) -> str:
+    return f"  ({calls} calls did not say)" if calls else ""
+
+
+VERBS = (
+    Verb("sessions", "list the newest sessions", _sessions, session=False),
+    Verb("events", "list events in order", _events),
+    Verb("tail", "the newest events; --follow waits for more", _tail),
+    Verb("context", "what an agent should know of the latest failure", _context),
+    Verb("why", "explain one failure", _why),
+    Verb("tokens", "tokens of one session by model", _tokens),
+    Verb("export", "write JSON lines, a Chrome trace or OTLP/JSON", _export),
+    Verb("sync", "send sessions and events to D1 or an OTLP collector", _sync),
+)
+
+
+def _limit(parser: argparse.ArgumentParser, default: int) -> None:
+    parser.add_argument("--limit", type=int, default=default, help="how many at most")
+
+
+def _event_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--type", choices=KINDS, help="one type of event only")
+    _limit(parser, -1)
+
+
+def _tail_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--follow", action="store_true", help="go on until interrupted")
+    _limit(parser, 20)
+
+
+def _token_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--tokens", type=int, default=800, help="size of the answer")
+
+
+def _why_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what", nargs="?", default="failed", help="failed, an event id, path[:line]"
+    )
+    _token_arguments(parser)
+
+
+def _export_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=("jsonl", "chrome", "otlp"), default="jsonl")
+    parser.add_argument("--output", type=Path, help="a file; it appears whole or not at all")
+
+
+def _sync_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--to", choices=("d1", "otlp"), default="d1")
+
+
+_ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "sessions": lambda parser: _limit(parser, 50),
+    "events": _event_arguments,
+    "tail": _tail_arguments,
+    "context": _token_arguments,
+    "why": _why_arguments,
+    "export": _export_arguments,
+    "sync": _sync_arguments,
+}

@@ -1,0 +1,169 @@
+"""Reading a trace: SELECTs on `agent_sessions` and `events`, and nothing else.
+
+Owns every query, so that the same SQL works on the two tables and on Holdfast's views of the same
+names. Does not own what is made of the rows (`report`, `export`). Invariants: `id` is the only
+order; payloads come back under readable keys; nothing writes.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from holdfast.trace.events import KINDS, Event, Kind, readable
+
+SessionRow = dict[str, Any]
+_SESSION = "session_id, start_ts, end_ts, agent_name, task, total_tokens"
+_EVENT = "id, session_id, ts, event_type, payload"
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """A connection that can only read. Raises `sqlite3.OperationalError` if there is no file."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
+
+
+def sessions(connection: sqlite3.Connection, limit: int = 50) -> list[SessionRow]:
+    """The newest sessions, newest first."""
+    rows = connection.execute(
+        f"SELECT {_SESSION} FROM agent_sessions ORDER BY start_ts DESC, session_id DESC LIMIT ?",  # noqa: S608  our own words
+        (limit,),
+    )
+    return [_session(row) for row in rows]
+
+
+def session(connection: sqlite3.Connection, session_id: str) -> SessionRow | None:
+    row = connection.execute(
+        f"SELECT {_SESSION} FROM agent_sessions WHERE session_id = ?",  # noqa: S608  our own words
+        (session_id,),
+    ).fetchone()
+    return None if row is None else _session(row)
+
+
+def event(connection: sqlite3.Connection, event_id: Any) -> Event | None:
+    row = connection.execute(
+        f"SELECT {_EVENT} FROM events WHERE id = ?",  # noqa: S608  our own words
+        (event_id,),
+    ).fetchone()
+    return None if row is None else _event(row)
+
+
+def last(
+    connection: sqlite3.Connection,
+    kind: Kind,
+    *,
+    session_id: str = "",
+    before: Any = None,
+    limit: int = 1,
+) -> list[Event]:
+    """The newest events of one kind, newest first, in one session or in all, before an id."""
+    assert kind in KINDS
+    # The kind is spelled out so that the index of failures is used.
+    where = f"event_type = '{kind}'"
+    values: list[Any] = []
+    if session_id:
+        where, values = f"{where} AND session_id = ?", [session_id]
+    if before is not None:
+        where, values = f"{where} AND id < ?", [*values, before]
+    rows = connection.execute(
+        f"SELECT {_EVENT} FROM events WHERE {where} ORDER BY id DESC LIMIT ?",  # noqa: S608  our own words
+        (*values, limit),
+    )
+    return [_event(row) for row in rows]
+
+
+def events(
+    connection: sqlite3.Connection,
+    *,
+    session_id: str = "",
+    kind: Kind | None = None,
+    after: Any = None,
+    limit: int = -1,
+) -> Iterator[Event]:
+    """Events in order, after an id; one session and one kind only if they are named."""
+    where, values = ["1"], []
+    for clause, value in (("session_id = ?", session_id), ("event_type = ?", kind or "")):
+        if value:
+            where.append(clause)
+            values.append(value)
+    if after is not None:
+        where.append("id > ?")
+        values.append(after)
+    rows = connection.execute(
+        f"SELECT {_EVENT} FROM events WHERE {' AND '.join(where)} ORDER BY id LIMIT ?",  # noqa: S608  our own words
+        (*values, limit),
+    )
+    return (_event(row) for row in rows)
+
+
+def stored(
+    connection: sqlite3.Connection, session_id: str, after: Any = None
+) -> Iterator[list[Any]]:
+    """The rows of one session as they are stored, in order, after an id: for copying them."""
+    late = "" if after is None else " AND id > ?"
+    rows = connection.execute(
+        f"SELECT {_EVENT} FROM events WHERE session_id = ?{late} ORDER BY id",  # noqa: S608  our own words
+        (session_id,) if after is None else (session_id, after),
+    )
+    return (list(row) for row in rows)
+
+
+def newest(connection: sqlite3.Connection, limit: int, session_id: str = "") -> list[Event]:
+    """The newest events of all kinds, oldest of them first."""
+    if session_id:
+        found = [
+            event
+            for kind in KINDS
+            for event in last(connection, kind, session_id=session_id, limit=limit)
+        ]
+        return sorted(found, key=lambda event: event.id)[-limit:]
+    rows = connection.execute(
+        f"SELECT {_EVENT} FROM events ORDER BY id DESC LIMIT ?",  # noqa: S608  our own words
+        (limit,),
+    )
+    return [_event(row) for row in rows][::-1]
+
+
+def count(connection: sqlite3.Connection, kind: Kind, session_id: str) -> int:
+    row = connection.execute(
+        "SELECT count(*) FROM events WHERE session_id = ? AND event_type = ?", (session_id, kind)
+    ).fetchone()
+    return int(row[0])
+
+
+def token_summary(connection: sqlite3.Connection, session_id: str) -> dict[str, Any]:
+    """Tokens per model and in all, over every row of the session; calls without usage counted."""
+    rows = connection.execute(
+        "SELECT json_extract(payload, '$.m'), count(*),"
+        " sum(json_extract(payload, '$.i') IS NULL OR json_extract(payload, '$.o') IS NULL),"
+        " total(json_extract(payload, '$.i')), total(json_extract(payload, '$.o'))"
+        " FROM events WHERE session_id = ? AND event_type = 'llm_call' GROUP BY 1 ORDER BY 1",
+        (session_id,),
+    )
+    models = {
+        model: {
+            "calls": calls,
+            "unknown_calls": unknown,
+            "tokens_in": int(tokens_in),
+            "tokens_out": int(tokens_out),
+            "tokens_total": int(tokens_in) + int(tokens_out),
+        }
+        for model, calls, unknown, tokens_in, tokens_out in rows
+    }
+    return {
+        "session_id": session_id,
+        "models": models,
+        "total_tokens": sum(row["tokens_total"] for row in models.values()),
+        "unknown_calls": sum(row["unknown_calls"] for row in models.values()),
+    }
+
+
+def _session(row: tuple[Any, ...]) -> SessionRow:
+    return dict(zip(_SESSION.split(", "), row, strict=True))
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    event_id, session_id, ts, kind, payload = row
+    return Event(event_id, session_id, ts, kind, readable(kind, json.loads(payload)))
