@@ -7,10 +7,9 @@ they call no code of the engine, so a bug there cannot hide itself.
 
 import json
 import sqlite3
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +24,18 @@ KEYS = {
     "steps": ("task_id", "take", "key", "generation"),
 }
 _SELECT = {table: f"SELECT * FROM {table}" for table in KEYS}
-_LOG = """SELECT seq, kind, goal_id, task_id, attempt, machine, entity, source, event, target
+_LOG = """SELECT seq, at_ms, kind, goal_id, task_id, attempt, machine, entity, source, event, target
           FROM log WHERE seq > ? ORDER BY seq"""
 
 Row = Any
 
 
 class Broken(AssertionError):
-    """An invariant does not hold; `invariant` names it."""
+    """An invariant does not hold; `invariants` names it, with the others that broke beside it."""
 
     def __init__(self, invariant: str, text: str) -> None:
         super().__init__(f"{invariant}: {text}")
-        self.invariant = invariant
+        self.invariants = {invariant}
 
 
 @dataclass
@@ -70,14 +69,16 @@ class Observer:
     def look(self) -> None:
         """Take the next snapshot and check it against the last one. Raises `Broken`."""
         before, now = self.rows, self._read()
+        broken: list[Broken] = []
         for name, checker in CHECKERS.items():
-            self.facts[name] += checker(before, now)
+            try:
+                self.facts[name] += checker(before, now)
+            except Broken as error:
+                broken.append(error)
         self.rows = now
-
-    def blob(self, digest: str) -> bytes | None:
-        row = self._connect().execute("SELECT bytes FROM blobs WHERE sha256 = ?", (digest,))
-        found = row.fetchone()
-        return None if found is None else bytes(found[0])
+        if broken:
+            broken[0].invariants = {name for error in broken for name in error.invariants}
+            raise broken[0]
 
     def close(self) -> None:
         if self._connection is not None:
@@ -270,7 +271,9 @@ def undone_backwards(before: Rows, now: Rows) -> int:
     }
     seen = 0
     for plan in plans:
-        tasks = sorted((row["position"], key) for key, row in now.tasks.items() if row["plan_id"] == plan)
+        tasks = sorted(
+            (row["position"], key) for key, row in now.tasks.items() if row["plan_id"] == plan
+        )
         undoing = [key for _, key in tasks]
         undone = [json.loads(now.tasks[key]["spec"])["compensates"] for key in undoing]
         seen += max(len(undone) - 1, 0)
@@ -295,23 +298,33 @@ def proved(before: Rows, now: Rows) -> int:
 
 
 def never_twice(before: Rows, now: Rows) -> int:
-    """I13: an irreversible effect is intended once, unless a person said to do it again."""
+    """I13: an irreversible effect is begun once, unless a person said to do it again.
+
+    A step that is intended and lost in one transaction was never begun: it hands the question of
+    an earlier take on.
+    """
     allowed: Counter[tuple[int, str]] = Counter()
-    rows: dict[tuple[int, str], int] = defaultdict(int)
-    irreversible = set()
+    times: Counter[tuple[int, str]] = Counter()
+    irreversible: dict[str, tuple[int, str]] = {}
     for (task, take, key, generation), step in now.steps.items():
         if step["effect"] == "irreversible":
-            rows[task, step["request"]] += 1
-            irreversible.add(f"{task}/{take}/{key}#{generation}")
+            irreversible[f"{task}/{take}/{key}#{generation}"] = (task, step["request"])
             answer = now.steps.get((task, take, f"{key}/answer#{generation}", 1))
             allowed[task, step["request"]] += answer is not None and answer["result"] == '"redo"'
-    for effect, times in rows.items():
-        if times > 1 + allowed[effect]:
-            raise Broken("I13", f"task {effect[0]} attempts {effect[1]} {times} times")
-    for row in now.fresh:
-        if row["event"] == "redo" and row["entity"] in irreversible:
-            raise Broken("I13", f"step {row['entity']} is redone")
-    return len(rows)
+    for row, after in zip(now.log, [*now.log[1:], None], strict=True):
+        effect = irreversible.get(row["entity"]) if row["machine"] == "step" else None
+        if effect is None or row["event"] not in ("intend", "redo"):
+            continue
+        handed_on = after is not None and (after["entity"], after["event"]) == (
+            row["entity"],
+            "lose",
+        )
+        same = handed_on and after["at_ms"] == row["at_ms"] and after["attempt"] == row["attempt"]
+        times[effect] += not (same and row["event"] == "intend" and row["entity"].endswith("#1"))
+    for effect, count in times.items():
+        if count > 1 + allowed[effect]:
+            raise Broken("I13", f"task {effect[0]} begins {effect[1]} {count} times")
+    return len(times)
 
 
 def at_rest(rows: Rows) -> None:
@@ -325,10 +338,6 @@ def at_rest(rows: Rows) -> None:
     for key, row in rows.attempts.items():
         if row["state"] == "open":
             raise Broken("I12", f"attempt {key} is still open")
-
-
-def digest(content: bytes) -> str:
-    return sha256(content).hexdigest()
 
 
 def _entity(machine: str, key: Any) -> str:

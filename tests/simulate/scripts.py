@@ -72,7 +72,7 @@ def make_goal(seed: str) -> GoalSpec:
         base_tree="t0",
         model="scripted:x",
         seed=chance.randrange(1000),
-        budget=Budget(tokens=chance.choice((0, 0, 150, 400))),
+        budget=Budget(tokens=chance.choice((0, 0, 60, 120, 300))),
     )
 
 
@@ -97,7 +97,7 @@ def make_script(seed: str, key: str) -> Script:
         endings[0] = "policy"
     return Script(
         acts=tuple(acts),
-        endings=(*endings, "answer"),
+        endings=(*endings, chance.choice(("answer", "answer", "answer", "transient"))),
         verdicts=tuple(verdicts),
         asks=chance.random() < 0.2,
     )
