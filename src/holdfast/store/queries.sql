@@ -109,6 +109,9 @@ WHERE t.state = 'ready' AND t.not_before_ms <= :now AND p.state = 'running' AND 
 ORDER BY t.priority DESC, t.id LIMIT 1;
 -- name: task.undone
 UPDATE tasks SET undone_ms = :now WHERE id = :id;
+-- name: task.completions
+SELECT task_id, max(seq) AS seq FROM log
+WHERE goal_id = :goal AND machine = 'task' AND target IN ('succeeded', 'failed') GROUP BY task_id;
 -- name: task.dependants
 SELECT t.* FROM task_links l JOIN tasks t ON t.id = l.from_id
 WHERE l.to_id = :id AND l.kind = 'requires' ORDER BY t.id;
