@@ -5,6 +5,7 @@ checker that checks nothing, and a test says so. Checkers know the schema and th
 they call no code of the engine, so a bug there cannot hide itself.
 """
 
+import itertools
 import json
 import sqlite3
 from collections import Counter
@@ -277,7 +278,7 @@ def undone_backwards(before: Rows, now: Rows) -> int:
         undoing = [key for _, key in tasks]
         undone = [json.loads(now.tasks[key]["spec"])["compensates"] for key in undoing]
         seen += max(len(undone) - 1, 0)
-        if any(ended[one] < ended[other] for one, other in zip(undone, undone[1:], strict=False)):
+        if any(ended[one] < ended[other] for one, other in itertools.pairwise(undone)):
             raise Broken("I10", f"plan {plan} undoes {undone}, which ended {ended}")
         done = [ended[key] for key in undoing if key in ended]
         if done != sorted(done):
@@ -311,7 +312,7 @@ def never_twice(before: Rows, now: Rows) -> int:
             irreversible[f"{task}/{take}/{key}#{generation}"] = (task, step["request"])
             answer = now.steps.get((task, take, f"{key}/answer#{generation}", 1))
             allowed[task, step["request"]] += answer is not None and answer["result"] == '"redo"'
-    for row, after in zip(now.log, [*now.log[1:], None], strict=True):
+    for row, after in zip(now.log, (*now.log, None)[1:], strict=True):
         effect = irreversible.get(row["entity"]) if row["machine"] == "step" else None
         if effect is None or row["event"] not in ("intend", "redo"):
             continue
