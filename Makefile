@@ -5,8 +5,8 @@ PEERS := benchmarks/.peers
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := git bubblewrap python3-venv
 
-.PHONY: help demo test quick kill-proof gates format docs system setup setup-dev lock bench-setup bench \
-	fuzz-lisp lisp-clojure clean
+.PHONY: help demo test quick kill-proof gates format docs system setup setup-dev lock \
+	bench-setup bench fuzz-lisp lisp-clojure simulate clean
 
 help:  ## what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,6 +25,9 @@ quick: setup-dev  ## the tests without the slow ones
 
 kill-proof: setup-dev  ## SIGKILL at every transaction and child process of a goal (ten minutes)
 	KILL_PROOF_ALL=1 $(BIN)/python -m pytest -q -n 2 tests/e2e/test_kill_machinery.py
+
+simulate: setup-dev  ## play more seeds of the simulated world: SEEDS=7 or SEEDS=0-999
+	SEEDS=$(or $(SEEDS),0-999) $(BIN)/python -m pytest -q -n 2 tests/simulate/test_seeds.py
 
 gates: setup-dev  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
