@@ -55,3 +55,9 @@ lock:  ## pin the dependencies anew (needs uv)
 
 clean:  ## forget environments and caches
 	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.PHONY: phoenix
+phoenix: setup-dev  ## the trace's spans in a real collector (installs 850 MB)
+	@test -x $(VENV)/phoenix/bin/phoenix || $(PYTHON) -m venv $(VENV)/phoenix
+	@$(VENV)/phoenix/bin/python -m pip install -q --disable-pip-version-check arize-phoenix
+	$(BIN)/python -m pytest -q tests/e2e/test_trace_phoenix.py
