@@ -85,3 +85,11 @@ lisp-clojure: setup-dev  ## 20,000 new programs against Clojure on the JVM
 
 clean:  ## forget environments and caches
 	rm -rf $(VENV) $(PEERS) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.PHONY: phoenix
+phoenix: setup-dev  ## the trace's spans in a real collector (installs 850 MB)
+	@test -x $(VENV)/phoenix/bin/phoenix || $(PYTHON) -m venv $(VENV)/phoenix
+	@$(VENV)/phoenix/bin/python -m pip install -q --disable-pip-version-check arize-phoenix
+	$(BIN)/python -m pytest -q tests/e2e/test_trace_phoenix.py
