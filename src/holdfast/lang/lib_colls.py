@@ -228,7 +228,7 @@ def frequencies(coll: Value) -> dict[Any, Value]:
 
 
 def group_by(fn: Value, coll: Value) -> dict[Any, Value]:
-    call = as_function(fn)
+    call = key_of(fn)
     items = seq_items(coll)
     grow(len(items) * 2)
     groups: dict[Any, list[Value]] = {}
@@ -267,6 +267,11 @@ def field_of(key: Value) -> Callable[[Value], Value]:
     if isinstance(key, tuple):
         return lambda item: _path(item, key)
     return as_function(key)
+
+
+def key_of(key: Value) -> Callable[[Value], Value]:
+    """What `group-by` and `sort-by` read: any callable, or a string as a key."""
+    return field_of(key) if type(key) is str else as_function(key)
 
 
 def _path(item: Value, path: Items) -> Value:
@@ -375,7 +380,8 @@ def _sorted(coll: Value, key: Callable[[Value], Value] | None, how: Value) -> It
     order = cmp_to_key(comparator(how))
     spend(len(items) * max(len(items).bit_length(), 1))
     ranks = [order(item if key is None else key(item)) for item in items]
-    indexes = sorted(range(len(items)), key=ranks.__getitem__)
+    with ACTIVE.get().sorting():
+        indexes = sorted(range(len(items)), key=ranks.__getitem__)
     return made([items[index] for index in indexes])
 
 
@@ -384,7 +390,7 @@ def sort(*args: Value) -> Items:
 
 
 def sort_by(key: Value, *args: Value) -> Items:
-    return _sorted(args[-1], field_of(key), args[0] if len(args) == 2 else _NOTHING)
+    return _sorted(args[-1], key_of(key), args[0] if len(args) == 2 else _NOTHING)
 
 
 def distinct(coll: Value) -> Items:

@@ -11,12 +11,15 @@ Built-ins find the meter of their run through `ACTIVE`, so the same function ser
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NoReturn
 
 from holdfast.lang.api import LangError, Limits, Value
 
 CHUNK = 4096
+NESTED_SORTS = 64
 WORD_BYTES = 8
 
 
@@ -32,6 +35,7 @@ class Meter:
         self.alloc_left = limits.alloc_bytes
         self.output_left = limits.output_bytes
         self.prints_left = limits.prints
+        self.sorts = 0
         # The translated code counts this one cell down by itself and calls `refill` below zero.
         self.cell = [0]
         self.chunk = 0
@@ -90,6 +94,21 @@ class Meter:
                 f"the program ran longer than {seconds:g} s",
                 details={"limit": self.deadline_name},
             )
+
+    @contextmanager
+    def sorting(self) -> Iterator[None]:
+        """A sort that calls back: bounded nesting, since each level takes much of the C stack."""
+        self.sorts += 1
+        try:
+            if self.sorts > NESTED_SORTS:
+                raise LangError(
+                    "memory_exceeded",
+                    f"sorts are nested deeper than {NESTED_SORTS} (stack overflow)",
+                    details={"limit": "depth"},
+                )
+            yield
+        finally:
+            self.sorts -= 1
 
     def loop_limit(self) -> NoReturn:
         raise LangError(

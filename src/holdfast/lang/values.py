@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.dates import TEMPORAL, Temporal
-from holdfast.lang.meter import grow, spend
+from holdfast.lang.meter import ACTIVE, grow, spend
 
 
 class Keyword:
@@ -291,7 +291,8 @@ def sort_values(
         ranks = [each.name for each in keys]
     else:
         ranks = list(map(cmp_to_key(compare), keys))
-    order = sorted(range(count), key=ranks.__getitem__, reverse=reverse)
+    with ACTIVE.get().sorting():
+        order = sorted(range(count), key=ranks.__getitem__, reverse=reverse)
     return [values[index] for index in order]
 
 
@@ -343,7 +344,8 @@ def sorted_keys(keys: Iterable[Any]) -> list[Any]:
     elif kinds == {str} or kinds == {int}:
         found.sort()
     elif found:
-        found.sort(key=lambda key: _ORDER(unkey(key)))
+        with ACTIVE.get().sorting():
+            found.sort(key=lambda key: _ORDER(unkey(key)))
     return found
 
 
