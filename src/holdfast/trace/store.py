@@ -111,6 +111,7 @@ class FileSink:
         self._known: set[str] = set()
         self._connection: sqlite3.Connection | None = None
         self._retry_at = 0.0
+        self._committing = False
 
     def open_session(self, session: Session) -> None:
         row = (session.session_id, session.start_ts, session.agent_name, session.task)
@@ -168,22 +169,27 @@ class FileSink:
             self._commit()
 
     def _commit(self) -> bool:
-        if not self._queue or time.monotonic() < self._retry_at:
+        if self._committing or not self._queue or time.monotonic() < self._retry_at:
             return not self._queue
+        # Collected garbage may record while this thread is in here: that joins the queue behind.
+        self._committing, writes = True, list(self._queue)
         try:
             connection = self._connection = self._connection or connect(self.path)
-            if len(self._queue) > 1:
+            if len(writes) > 1:
                 connection.execute("BEGIN IMMEDIATE")
-            for statement, values in self._queue:
+            for statement, values in writes:
                 connection.execute(statement, values)
             if connection.in_transaction:
                 connection.execute("COMMIT")
-        except (sqlite3.Error, OSError):
+        except (sqlite3.Error, OSError, ValueError):
             self._give_up_for_now()
             return False
-        self._queue.clear()
+        finally:
+            self._committing = False
+        for _ in writes:
+            self._queue.popleft()
         self._waiting = 0
-        return True
+        return not self._queue
 
     def _give_up_for_now(self) -> None:
         self._retry_at = time.monotonic() + RETRY_S
