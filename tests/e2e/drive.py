@@ -8,7 +8,7 @@ thread, so a child is a fresh process in every way that matters, without paying 
 A death is `{"at": "step", "boundary": B, "key": K}` (the journal's probe, or `mid_effect` inside a
 tool, check or reply), `{"at": "commit", "n": N, "side": "before" | "after"}` (the n-th transaction
 of the process) or `{"at": "process", "n": N}` (before the n-th child process, git included, starts)
-or null. `{"at": "stop", ...}` stops the process with SIGSTOP instead of killing it.
+or null. With `"signal": "stop"` or `"interrupt"` it gets SIGSTOP or SIGINT instead of SIGKILL.
 
 An order may name a mutant, a fault planted in Holdfast that the proofs must notice.
 
@@ -58,6 +58,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "interrupt": signal.SIGINT}
+
+
 class Death:
     """Where this process ends. Every place that could be one reports here."""
 
@@ -85,9 +88,9 @@ class Death:
             self._die()
 
     def _die(self) -> None:
-        stop = self._order.get("signal") == "stop"
-        self._order = {}  # a stopped process that goes on stops only once
-        os.kill(os.getpid(), signal.SIGSTOP if stop else signal.SIGKILL)
+        number = SIGNALS[self._order.get("signal", "kill")]
+        self._order = {}  # a process that goes on gets it only once
+        os.kill(os.getpid(), number)
 
 
 class Ledger:
@@ -349,6 +352,8 @@ def live(wish: Mapping[str, Any], order: Mapping[str, Any], answer: Path) -> NoR
         code = 0
     except HoldfastError as error:
         said, code = {"error": error.code, "message": str(error)}, 2
+    except KeyboardInterrupt:
+        said, code = {"error": "interrupted"}, 130
     except BaseException:
         traceback.print_exc()
         said = {"bug": traceback.format_exc()}
