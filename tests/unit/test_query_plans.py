@@ -13,11 +13,11 @@ PLANS = {
     ),
     "goal.reserved": (
         "steps_intended",
-        "SEARCH s USING INDEX steps_intended (task_id=? AND attempt=?)",
+        "SEARCH s USING INDEX steps_intended (task_id=? AND take=? AND attempt=?)",
     ),
     "attempt.orphans": (
         "steps_intended",
-        "SEARCH steps USING INDEX steps_intended (task_id=? AND attempt=?)",
+        "SEARCH steps USING INDEX steps_intended (task_id=? AND take=? AND attempt=?)",
     ),
     "task.next_ready": ("tasks_ready", "SCAN t USING INDEX tasks_ready"),
 }

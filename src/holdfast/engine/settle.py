@@ -83,7 +83,7 @@ def plan_progress(tx: Tx, plan_id: int) -> None:
 def _end(tx: Tx, task: Row, attempt: Row, event: str, outcome: Outcome, report: str) -> Decision:
     decision = decide(outcome, _history(tx, task, attempt), spec_of(task).policy)
     key = {"task": task["id"], "attempt": attempt["number"]}
-    orphans = tx.one("attempt.orphans", **key)
+    orphans = tx.one("attempt.orphans", take=attempt["take"], **key)
     assert orphans is not None
     transition(
         tx,

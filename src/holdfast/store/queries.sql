@@ -60,7 +60,7 @@ FROM tasks t JOIN attempts a ON a.task_id = t.id WHERE t.goal_id = :goal;
 SELECT coalesce(sum(s.reserve_tokens), 0) AS tokens, coalesce(sum(s.reserve_nusd), 0) AS nusd
 FROM tasks t
 JOIN attempts a ON a.task_id = t.id AND a.state = 'open'
-JOIN steps s ON s.task_id = t.id AND s.attempt = a.number
+JOIN steps s ON s.task_id = t.id AND s.take = a.take AND s.attempt = a.number
 WHERE t.goal_id = :goal AND s.state = 'intended';
 
 -- name: transition.plan.draft
@@ -167,7 +167,7 @@ UPDATE attempts SET steps = steps + :done, tokens_in = tokens_in + :tokens_in,
 WHERE task_id = :task AND number = :attempt AND state = 'open';
 -- name: attempt.orphans
 SELECT coalesce(sum(reserve_tokens), 0) AS tokens, coalesce(sum(reserve_nusd), 0) AS nusd
-FROM steps WHERE task_id = :task AND attempt = :attempt AND state = 'intended';
+FROM steps WHERE task_id = :task AND take = :take AND attempt = :attempt AND state = 'intended';
 
 -- name: transition.step.intend
 INSERT INTO steps (task_id, take, key, generation, position, kind, effect, state, attempt, request,

@@ -172,7 +172,7 @@ CREATE TABLE steps (
 ) WITHOUT ROWID;
 
 -- What is in flight: a handful of rows, so that a budget is read without scanning a journal.
-CREATE INDEX steps_intended ON steps (task_id, attempt) WHERE state = 'intended';
+CREATE INDEX steps_intended ON steps (task_id, take, attempt) WHERE state = 'intended';
 
 CREATE TABLE log (
     seq      INTEGER PRIMARY KEY,
