@@ -171,9 +171,6 @@ CREATE TABLE steps (
     FOREIGN KEY (task_id, take) REFERENCES takes (task_id, number)
 ) WITHOUT ROWID;
 
--- What is in flight: a handful of rows, so that a budget is read without scanning a journal.
-CREATE INDEX steps_intended ON steps (task_id, take, attempt) WHERE state = 'intended';
-
 CREATE TABLE log (
     seq      INTEGER PRIMARY KEY,
     at_ms    INTEGER NOT NULL,
