@@ -17,6 +17,7 @@ Each call of a tool and each command is first written to the ledger, a file outs
 
 import asyncio
 import dataclasses
+import fcntl
 import json
 import os
 import signal
@@ -64,8 +65,8 @@ SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "interrupt": signal.S
 class Death:
     """Where this process ends. Every place that could be one reports here."""
 
-    def __init__(self, order: Mapping[str, Any] | None) -> None:
-        self._order = dict(order or {})
+    def __init__(self, order: Mapping[str, Any] | None, home: Path) -> None:
+        self._order, self._home = dict(order or {}), home
         self._commits = self._processes = 0
 
     def step(self, boundary: str, key: str) -> None:
@@ -90,7 +91,16 @@ class Death:
     def _die(self) -> None:
         number = SIGNALS[self._order.get("signal", "kill")]
         self._order = {}  # a process that goes on gets it only once
+        if number == signal.SIGSTOP:
+            wait_for_commits(self._home)
         os.kill(os.getpid(), number)
+
+
+def wait_for_commits(home: Path) -> None:
+    """Pass the turnstile once: whoever is stopped inside it would stop everyone else too."""
+    with (home / "next.lock").open() as first, (home / "write.lock").open() as second:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        fcntl.flock(second, fcntl.LOCK_EX)
 
 
 class Ledger:
@@ -269,7 +279,7 @@ MUTANTS: Mapping[str, Callable[[], None]] = {"amnesia": amnesia, "litter": litte
 
 def child(wish: Mapping[str, Any], order: Mapping[str, Any]) -> dict[str, Any]:
     """One process's whole life: make or resume the goal, or undo it, unless it dies before."""
-    death, ledger = Death(order.get("die")), Ledger(Path(wish["ledger"]))
+    death, ledger = Death(order.get("die"), Path(wish["home"])), Ledger(Path(wish["ledger"]))
     if "mutant" in order:
         MUTANTS[order["mutant"]]()
     home, repo = Path(wish["home"]), Path(wish["repo"])
