@@ -164,10 +164,13 @@ DEATHS = {
 
 @pytest.mark.parametrize("death", DEATHS)
 def test_an_undo_may_die_anywhere(goals: Goals, death: str) -> None:
+    driver = goals.fresh()
+    base, branch = tree(driver.repo, "main"), driver.order(die=None)["said"]["branch"]
+    assert tree(driver.repo, branch) != base
+    finished = shutil.copytree(driver.repo.parent, driver.folder / "finished", symlinks=True)
     for n in count(1, STRIDE[DEATHS[death](1)["at"]]):
-        driver = goals.fresh()
-        base, branch = tree(driver.repo, "main"), driver.order(die=None)["said"]["branch"]
-        assert tree(driver.repo, branch) != base
+        shutil.rmtree(driver.repo.parent)
+        shutil.copytree(finished, driver.repo.parent, symlinks=True)
         survived = one_death(driver, DEATHS[death](n), verb="undo", goal=1)
         said = survived or undone(driver)
         if said.get("error") == "already_undone":  # it died when all was done
