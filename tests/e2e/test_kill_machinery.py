@@ -134,32 +134,32 @@ def test_a_process_may_die_before_any_child_process_it_starts(
     assert n > 60, "a goal of three tasks starts git more often than that"
 
 
-def test_an_interrupt_may_come_before_any_child_process(
-    goals: Goals, uninterrupted: tuple[str, Counter[str]]
-) -> None:
-    """Ctrl-C while it briefs, works, commits, settles or shows: no attempt stays open."""
-    for n in count(1, STRIDE["process"]):
-        driver = goals.fresh()
-        answer = driver.order(die={**at_process(n), "signal": "interrupt"})
-        assert answer["signal"] == 0
-        if (
-            answer["said"].get("outcome") == "passed"
-            and driver.store.one("SELECT count(*) FROM log WHERE body LIKE '%interrupted%'") == 0
-        ):
-            break
-        if driver.store.goals():
-            assert broken_invariants(driver.store) == []
-            opened = driver.store.rows("SELECT 1 FROM attempts WHERE state = 'open'")
-            assert opened == [], f"interrupted before process {n}, it left an attempt open"
-        prove_whole(driver, go_on(driver), uninterrupted, kills=1)
-    assert n > 60
-
-
 DEATHS = {
     "before a transaction": lambda n: at_commit(n, "before"),
     "after a transaction": lambda n: at_commit(n, "after"),
     "before a child process": at_process,
 }
+
+
+@pytest.mark.parametrize("moment", DEATHS)
+def test_an_interrupt_may_come_anywhere(
+    goals: Goals, uninterrupted: tuple[str, Counter[str]], moment: str
+) -> None:
+    """Ctrl-C while it briefs, works, commits, settles or shows: no attempt stays open."""
+    for n in count(1, max(1, STRIDE[DEATHS[moment](1)["at"]] // 2)):
+        driver = goals.fresh()
+        answer = driver.order(die={**DEATHS[moment](n), "signal": "interrupt"})
+        assert answer["signal"] == 0
+        if driver.store.goals():
+            assert broken_invariants(driver.store) == []
+            opened = driver.store.rows("SELECT 1 FROM attempts WHERE state = 'open'")
+            assert opened == [], f"interrupted at {n}, it left an attempt open"
+        prove_whole(driver, go_on(driver), uninterrupted, kills=1)
+        if answer["said"].get("outcome") == "passed" and not driver.store.rows(
+            "SELECT 1 FROM log WHERE body LIKE '%interrupted%'"
+        ):
+            break
+    assert n > 15
 
 
 @pytest.mark.parametrize("death", DEATHS)
