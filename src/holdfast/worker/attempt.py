@@ -65,7 +65,7 @@ async def _work(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]:
     try:
         return await _perform(shop, claim)
     except asyncio.CancelledError:
-        return await asyncio.shield(_settle_cancelled(shop, claim)), None
+        return await asyncio.shield(give_back(shop, claim)), None
 
 
 async def _perform(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]:
@@ -243,7 +243,8 @@ def _commit(
     return replace(outcome, commit=commit, parent=parent)
 
 
-async def _settle_cancelled(shop: Workshop, claim: Claim) -> Decision:
+async def give_back(shop: Workshop, claim: Claim) -> Decision:
+    """End a claimed attempt as interrupted; its task is ready again, without a strike."""
     outcome = Outcome(kind="cancelled", failure="cancelled", reason="interrupted")
     return await shop.engine.acall(settle, claim.fence, outcome)
 
