@@ -194,7 +194,7 @@ def _history(tx: Tx, task: Row, attempt: Row) -> History:
     )
 
 
-def _history_then(tx: Tx, task: sqlite3.Row, attempt: sqlite3.Row) -> History:
+def _history_then(tx: Tx, task: Row, attempt: Row) -> History:
     """What an ended attempt was judged by: strikes counted since do not change the answer."""
     policy, strikes = spec_of(task).policy, 0
     now = _history(tx, task, attempt)
