@@ -86,7 +86,7 @@ def fit(
     parts, fates = [head], []
     for index, item in enumerate(ordered):
         text, fate = _trim(item, granted[index])
-        tokens = _cost(text) if text else 0
+        tokens = count_tokens(text)
         if fate != "out":
             parts.append(text)
         fates.append(
