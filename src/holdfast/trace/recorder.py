@@ -139,12 +139,14 @@ class Recorder:
         error: BaseException | None = None,
         call_id: str = "",
         session_id: str = "",
-        **more: Any,
+        operation: str | None = None,
+        tokens_cached: int | None = None,
+        cost_nusd: int | None = None,
     ) -> str:
         """Record one model call. A count that is None stays unknown, which is not zero."""
         if error is None and self.level == "warning":
             return ""
-        payload = {
+        payload: dict[str, Any] = {
             "call_id": self._text(call_id, 80) or self.ids.new(),
             "model": self._text(model, 120),
             "tokens_in": _count(tokens_in),
@@ -153,7 +155,9 @@ class Recorder:
             "prompt": self._value(prompt),
             "response": self._value(response),
             "error": error and capture.error_of(error, self.redactor),
-            **self.redactor.value(more),
+            "operation": operation and self._text(operation, 60),
+            "tokens_cached": _count(tokens_cached),
+            "cost_nusd": _count(cost_nusd),
         }
         tokens = (payload["tokens_in"] or 0) + (payload["tokens_out"] or 0)
         return self._emit("llm_call", payload, session_id, tokens)
@@ -226,9 +230,8 @@ class Recorder:
     ) -> str:
         if self.level == "error" and kind != "failure":
             return ""
-        present = {name: value for name, value in payload.items() if value is not None}
         where = session_id or self.session_id()
-        event = Event(self.ids.new(), where, now_ms(), kind, present, tokens)
+        event = Event(self.ids.new(), where, now_ms(), kind, payload, tokens)
         self.sink.write(event)
         return event.id
 
