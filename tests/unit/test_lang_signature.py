@@ -1,25 +1,21 @@
 """Signatures: what parses, what a value must be, what is repaired on the way in."""
 
 import pytest
-from holdfast.lang.values import keyword
 
 from holdfast.lang.api import LangError
+from holdfast.lang.conform import PROBLEMS_MAX, coerce, from_json, to_json_schema, validate
 from holdfast.lang.signature import (
     NESTING_MAX,
-    PROBLEMS_MAX,
     SOURCE_CHARS_MAX,
     Field,
     ListOf,
     Primitive,
     Record,
     Signature,
-    coerce,
-    from_json,
     parse,
     render,
-    to_json_schema,
-    validate,
 )
+from holdfast.lang.values import keyword
 
 INT, STRING = Primitive("int"), Primitive("string")
 

@@ -49,9 +49,11 @@ def zygote(control_fd: int) -> NoReturn:
     parent = os.getppid()
     rehearse()
     reserve_stacks()
+    walls.prepared_filter()
     gc.collect()
     gc.freeze()
     children: dict[bytes, int] = {}
+    dying: list[int] = []
     while os.getppid() == parent:
         if not select.select([control], [], [], 1.0)[0]:
             continue
@@ -62,10 +64,13 @@ def zygote(control_fd: int) -> NoReturn:
         match op:
             case b"fork":
                 children[number] = _fork(control, descriptors[0])
+                # A dead worker's memory is given back after its successor has begun to warm up.
+                while dying:
+                    os.waitpid(dying.pop(), 0)
             case b"drop":
-                _end(children.pop(number))
+                dying.append(_kill(children.pop(number)))
             case b"end":
-                status = _end(children.pop(number))
+                status = os.waitpid(_kill(children.pop(number)), 0)[1]
                 control.send(b"%s %d" % (number, status))
             case _:
                 break
@@ -333,9 +338,8 @@ def _fork(control: socket.socket, descriptor: int) -> int:
         os._exit(code)
 
 
-def _end(pid: int) -> int:
-    """Kill a child of this process and return the status it ended with; it is still ours to reap,
-    so the pid cannot have become another process."""
+def _kill(pid: int) -> int:
+    """Kill a child of this process. It is still ours to reap, so the pid is no other's."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    return os.waitpid(pid, 0)[1]
+    return pid
