@@ -6,6 +6,9 @@ socket it is handed. A worker rehearses, walks behind the walls, says which leve
 a job, lets the memory limit down to what the job's inputs left it, runs, answers, and waits: to be
 ended, or for the next job of the same scope (see `pool`).
 
+What runs only in those processes is marked as not measured; `tests/lang/test_pool.py` and the raw
+escape corpus exercise it there.
+
 Owns no policy and no record: tools, journal and prints are the parent's, reached by frames.
 Invariants: a worker dies with its zygote, a zygote with its pool; nothing but the one socket and
 the memory gauge are open behind the walls.
@@ -38,7 +41,9 @@ STACK_BYTES = 4_194_304
 _REHEARSAL = '(let [m {:a [1 2 3]}] (->> (:a m) (map inc) (filter odd?) (reduce + 0) (str "x")))'
 
 
-def zygote(control_fd: int) -> NoReturn:
+def zygote(
+    control_fd: int,
+) -> NoReturn:  # pragma: no cover  # a clean process: no tool measures there
     """Serve a pool until its end of the control socket closes or its process is gone.
 
     Ops, one datagram each: `fork N` with a socket attached starts worker N; `drop N` ends it;
@@ -77,7 +82,7 @@ def zygote(control_fd: int) -> NoReturn:
     os._exit(0)
 
 
-def reserve_stacks() -> None:
+def reserve_stacks() -> None:  # pragma: no cover  # a clean process: no tool measures there
     """Start and end as many threads as a pmap has, so that the C library keeps their stacks.
 
     Every worker inherits them: its threads take stacks that were there before the memory baseline,
@@ -115,7 +120,9 @@ def rehearse() -> None:
         pool.receive()
 
 
-def work(sock: socket.socket) -> None:
+def work(
+    sock: socket.socket,
+) -> None:  # pragma: no cover  # a clean process: no tool measures there
     """Enter the walls, run the jobs that arrive on `sock` and answer them, until it closes."""
     statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     parachute = [bytes(PARACHUTE_BYTES)]
@@ -165,7 +172,9 @@ def load(channel: Channel) -> Job | None:
     )
 
 
-def confine(job: Job, statm: int) -> None:
+def confine(
+    job: Job, statm: int
+) -> None:  # pragma: no cover  # a clean process: no tool measures there
     """Limit memory above what is in use now that the inputs are loaded, and processor time.
 
     ValueError if an earlier program of the scope left too little room.
@@ -317,7 +326,9 @@ def _encode_result(result: Result) -> Message:
     }
 
 
-def _fork(control: socket.socket, descriptor: int) -> int:
+def _fork(
+    control: socket.socket, descriptor: int
+) -> int:  # pragma: no cover  # a clean process: no tool measures there
     zygote_pid = os.getpid()
     pid = os.fork()
     if pid:
@@ -338,7 +349,7 @@ def _fork(control: socket.socket, descriptor: int) -> int:
         os._exit(code)
 
 
-def _kill(pid: int) -> int:
+def _kill(pid: int) -> int:  # pragma: no cover  # a clean process: no tool measures there
     """Kill a child of this process. It is still ours to reap, so the pid is no other's."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
