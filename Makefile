@@ -58,6 +58,9 @@ bench-setup: setup-dev  ## install the peers that benchmarks measure beside us
 	@test -x benchmarks/.peers/bin/python || $(PYTHON) -m venv benchmarks/.peers
 	@benchmarks/.peers/bin/python -m pip install -q --disable-pip-version-check -r benchmarks/peers.txt
 
+bench: bench-setup  ## every benchmark beside its peers
+	$(BIN)/python benchmarks/lisp.py
+
 fuzz-lisp: setup-dev  ## ten minutes of fuzzing the reader and the analyser
 	HOLDFAST_FUZZ_S=600 $(BIN)/python -m pytest -q tests/lang/test_fuzz.py
 
