@@ -107,6 +107,8 @@ def _ambiguous(body: Any) -> bool:
         if op is _op.BRANCH:
             return any(_ambiguous(part) for part in args[1]) or _overlaps(args[1])
         return op in _REPEATS and args[1] > 16
+    if any(op is _op.BRANCH and _overlaps(args[1]) for op, args in items):
+        return True
     repeats = [op in _REPEATS and args[1] > 1 for op, args in items]
     fences = [op in (_op.LITERAL, _op.IN, _op.NOT_LITERAL, _op.CATEGORY) for op, _ in items]
     return any(repeats) and not any(fences)
@@ -114,8 +116,8 @@ def _ambiguous(body: Any) -> bool:
 
 def _overlaps(branches: Any) -> bool:
     """Two alternatives that start with the same literal, as in `(a|a)*` or `(a|ab)*`."""
-    heads = [str(branch[0]) for branch in branches if len(branch)]
-    return len(heads) < len(branches) or len(set(heads)) < len(heads)
+    heads = [str(branch[0]) if len(branch) else "" for branch in branches]
+    return len(set(heads)) < len(heads)
 
 
 def regex_of(value: Value, name: str) -> Regex:

@@ -36,7 +36,7 @@ from holdfast.lang.values import (
     type_name,
 )
 
-DEPTH_MAX = 500
+DEPTH_MAX = 200
 INT_PLAIN = 10**4000
 _NUMBERS = {"Inf": math.inf, "-Inf": -math.inf, "NaN": math.nan}
 Revive = Callable[[str, dict[str, Value]], Value]
