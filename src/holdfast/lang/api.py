@@ -118,7 +118,7 @@ class LangError(Exception):
             "source_line": self.source_line,
             "form": self.form,
             "hint": self.hint,
-            "details": self.details,
+            "details": dict(self.details),
         }
 
     @classmethod

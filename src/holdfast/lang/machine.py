@@ -53,9 +53,11 @@ class Branch(Meter):
 
     def position(self, place: str) -> str:
         """The path of the next call made by the form at `place`."""
-        count = self.calls.get(place, 0)
-        self.calls[place] = count + 1
-        return f"{self.path}{place}/{count}"
+        # Counted per path: a task that is a hit skips its calls and must not shift those after it.
+        at = f"{self.path}{place}"
+        count = self.calls.get(at, 0)
+        self.calls[at] = count + 1
+        return f"{at}/{count}"
 
     def definition(self, name: str) -> Value:
         found = self.machine.namespace.get(global_name(name), _ABSENT)
