@@ -127,7 +127,7 @@ tool/x/y
 #'undefined-x
 ;! unbound_var 1:3
 (defn rr [n] (inc (rr n))) (rr 1)
-;! memory_exceeded 1:19
+;! memory_exceeded
 (range)
 ;! arity_error 1:1
 (reduce (fn [a _] (* a a)) 10 (range 100))
