@@ -1,10 +1,11 @@
 # `make demo` and `make test` work on a fresh machine; everything else assumes one of them ran.
 PYTHON ?= python3
 VENV := .venv
+PEERS := benchmarks/.peers
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := git bubblewrap python3-venv
 
-.PHONY: help demo test quick gates format docs system setup setup-dev lock bench-setup bench clean
+.PHONY: help demo test quick kill-proof gates format docs system setup setup-dev lock bench-setup bench clean
 
 help:  ## what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -20,6 +21,9 @@ test: setup-dev gates  ## everything CI runs: gates, tests, coverage
 
 quick: setup-dev  ## the tests without the slow ones
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+kill-proof: setup-dev  ## SIGKILL at every transaction and child process of a goal (ten minutes)
+	KILL_PROOF_ALL=1 $(BIN)/python -m pytest -q -n 2 tests/e2e/test_kill_machinery.py
 
 gates: setup-dev  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -56,5 +60,17 @@ lock:  ## pin the dependencies anew (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml requirements/build.in -o requirements/run.txt
 	uv pip compile -q --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" --extra dev --extra anthropic -c requirements/run.txt pyproject.toml -o requirements/dev.txt
 
+bench-setup: SYSTEM_PACKAGES += strace
+bench-setup: setup $(PEERS)/.ready  ## the benchmarks' peers, in an environment of their own
+
+$(PEERS)/.ready: $(wildcard benchmarks/peers*.txt) | system
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@echo "installing the peers of benchmarks/peers*.txt into $(PEERS)"
+	@$(PEERS)/bin/python -m pip install -q --disable-pip-version-check $(^:%=-r %)
+	@touch $@
+
+bench: bench-setup  ## what a durable step costs, beside its peers
+	@$(BIN)/python benchmarks/steps.py
+
 clean:  ## forget environments and caches
-	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -490,7 +490,7 @@ def test_a_refused_connection_is_transient_and_fails_the_probe(remote: World) ->
             with pytest.raises(ModelError) as caught:
                 await model.complete(request())
             assert (caught.value.failure_class, caught.value.code) == ("transient", "unreachable")
-            with pytest.raises(Unavailable, match="does not answer") as down:
+            with pytest.raises(Unavailable, match="unreachable") as down:
                 await model.probe()
             assert down.value.hint
             await model.aclose()

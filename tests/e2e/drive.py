@@ -31,7 +31,7 @@ from holdfast.adapters.sandbox import open_sandbox
 from holdfast.adapters.tools import builtin_tools
 from holdfast.agent.loop import encode
 from holdfast.app import STORE_NAME, App, build
-from holdfast.app.goals import Wish, start, work
+from holdfast.app.goals import Wish, make_home, start, work
 from holdfast.app.undo import undo
 from holdfast.config import load
 from holdfast.domain.model import Policy
@@ -265,10 +265,10 @@ def child(wish: Mapping[str, Any], order: Mapping[str, Any]) -> dict[str, Any]:
         tools={name: CountedTool(tool, ledger, death, keys) for name, tool in tools.items()},
         sandbox=sandbox,
     )
-    engine = MortalEngine(home / STORE_NAME, app.clock) if home.is_dir() else None
-    if engine is not None:
-        engine.death = death
-        app.__dict__["engine"] = engine
+    make_home(home)
+    engine = MortalEngine(home / STORE_NAME, app.clock)
+    engine.death = death
+    app.__dict__["engine"] = engine
     sys.addaudithook(death.process)
     if order.get("verb") == "undo":
         return undo(app, order["goal"])
@@ -296,9 +296,10 @@ async def begin(app: App, wish: Mapping[str, Any], model: MortalModel) -> int:
 
 
 def main() -> None:
-    wish = json.loads(Path(sys.argv[1]).read_text())
+    first = json.loads(Path(sys.argv[1]).read_text())
     for line in sys.stdin:
         order = json.loads(line)
+        wish = {**first, **order.get("place", {})}
         answer = Path(wish["answer"])
         answer.unlink(missing_ok=True)
         process = os.fork()

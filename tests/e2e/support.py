@@ -206,33 +206,38 @@ class Driver:
     """`drive.py` with one wish: each order is a process of its own; see there for the deaths."""
 
     def __init__(self, folder: Path, repo: Path, script: Mapping[str, Any], **wish: Any) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.repo, self.home = folder, repo, folder / "home"
-        self.ledger, self.notes = folder / "ledger.jsonl", folder / "notes.txt"
+        self.move(folder, repo)
         path = folder / "played.json"
         path.write_text(json.dumps(script), encoding="utf-8")
-        self.wish = {
-            "repo": str(repo),
-            "home": str(self.home),
+        wish = {
             "script": str(path),
-            "ledger": str(self.ledger),
-            "notes": str(self.notes),
-            "answer": str(folder / "answer.json"),
             "model": f"scripted:{path}",
             "environ": {},
             "goal": "Do the work",
             **wish,
         }
         order = folder / "wish.json"
-        order.write_text(json.dumps(self.wish), encoding="utf-8")
+        order.write_text(json.dumps(wish), encoding="utf-8")
         self._process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("drive.py")), str(order)],
-            cwd=folder,
             env=clean_environ(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
+
+    def move(self, folder: Path, repo: Path) -> None:
+        """From now on work in another repository, with a store and a ledger of its own."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.repo, self.home = repo, folder / "home"
+        self.ledger, self.notes = folder / "ledger.jsonl", folder / "notes.txt"
+        self._place = {
+            "repo": str(repo),
+            "home": str(self.home),
+            "ledger": str(self.ledger),
+            "notes": str(self.notes),
+            "answer": str(folder / "answer.json"),
+        }
 
     @property
     def store(self) -> "Store":
@@ -241,7 +246,7 @@ class Driver:
     def begin(self, **order: Any) -> int:
         """Let a process begin; returns its id."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.write(json.dumps({**order, "place": self._place}) + "\n")
         self._process.stdin.flush()
         return int(self._answer()["pid"])
 

@@ -56,9 +56,12 @@ def undo(app: App, goal: int) -> dict[str, Any]:
 
 
 def _unchanged(repository: Repository, row: Any) -> None:
-    """The branch must hold what the goal left on it; a missing one will be made again."""
+    """The branch must hold what the goal left on it; a missing one will be made again.
+
+    It may still show the work before the last when a process died between settling and showing.
+    """
     there = repository.branch_commit(row["branch"])
-    if there is None or there == row["branch_commit"]:
+    if there in (None, row["branch_commit"], row["shown_commit"]):
         return
     names = repository.changed(row["branch_commit"], there)
     shown = ", ".join(names[:10]) or "its history"

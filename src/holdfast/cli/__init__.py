@@ -12,10 +12,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import NoReturn
 
 from holdfast import __version__
 from holdfast.cli.console import Console
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Refused
 
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
@@ -46,6 +47,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("check", "holdfast.cli.care", "read the whole store: is it sound?"),
     Command("backup", "holdfast.cli.care", "a checked copy of the store, beside running work"),
     Command("restore", "holdfast.cli.care", "put a checked copy back"),
+    Command("trace", "holdfast.cli.trace", "evidence: sessions, events, failures, exports"),
+    Command("lisp", "holdfast.cli.lisp", "run PTC-Lisp: eval, repl, cases"),
     Command("demo", "holdfast.cli.demo", "a goal, a SIGKILL, a resume, why and undo, offline"),
 )
 
@@ -85,7 +88,7 @@ def overview() -> str:
 
 def _dispatch(command: Command, words: list[str], console: Console) -> int:
     module = import_module(command.module)
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"holdfast {command.name}",
         description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -95,10 +98,9 @@ def _dispatch(command: Command, words: list[str], console: Console) -> int:
     module.configure(parser)
     try:
         arguments = parser.parse_args(words)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    try:
         return int(module.run(arguments, console))
+    except SystemExit as stop:  # argparse has shown the help
+        return int(stop.code or 0)
     except HoldfastError as error:
         return console.refuse(
             error.message, hint=error.hint, code=error.code, exit_code=EXIT_REFUSED
@@ -110,6 +112,13 @@ def _dispatch(command: Command, words: list[str], console: Console) -> int:
         # The reader of our output went away; so that the interpreter's own flush stays silent too:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_INTERRUPTED
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a wrong command line like every other refusal, also as JSON."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Refused(message, hint=f"{self.prog} --help", code="usage")
 
 
 def _near(word: str) -> str:

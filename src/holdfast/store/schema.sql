@@ -190,7 +190,7 @@ CREATE TABLE log (
         REFERENCES lifecycle (machine, source, event, target)
 );
 
-CREATE INDEX log_by_attempt ON log (goal_id, task_id, attempt);
+CREATE INDEX log_by_goal ON log (goal_id);
 
 -- The trace engine's two names, as views: its readers, exports and sync run the same SQL on both.
 -- An attempt is a session; transitions are not in the trace schema.

@@ -57,7 +57,7 @@ class Tx:
 
     def log(self, kind: str, body: bytes, *, goal: int, task: int = 0, attempt: int = 0) -> None:
         """Record one trace event; `body` is its compact JSON."""
-        self._log(kind=kind, goal=goal, task=task, attempt=attempt, body=body.decode())
+        self.run("log.add", kind=kind, goal=goal, task=task, attempt=attempt, body=body.decode())
 
     def put(self, content: bytes) -> str:
         """Store a blob once; returns its sha256. Idempotent."""
@@ -84,10 +84,6 @@ class Tx:
 
     def unpack(self, column: str, *, verify: bool = True) -> bytes:
         return self.get(column[1:], verify=verify) if column[:1] == "@" else column.encode()
-
-    def _log(self, **values: Any) -> None:
-        row = dict.fromkeys(("machine", "entity", "source", "event", "target"))
-        self._connection.execute(_STATEMENTS["log.add"], {"now": self.now_ms, **row, **values})
 
 
 def transition(
@@ -122,8 +118,8 @@ def transition(
     ).rowcount
     if changed != 1:
         raise Stale(f"{machine} {entity} is no longer {source or 'new'}; {event} was not applied")
-    tx._log(
-        kind="transition",
+    tx.run(
+        "log.transition",
         goal=goal,
         task=task,
         attempt=attempt,

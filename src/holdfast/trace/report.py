@@ -167,7 +167,7 @@ def _about(connection: sqlite3.Connection, row: read.SessionRow, failure: Event 
 def _failure(event: Event) -> list[_Section]:
     payload = event.payload
     error, place = payload["error"], payload.get("location", {})
-    what = [f"## {error['type']}: {_one_line(error['msg'], 600)}"]
+    what = [f"## {error['type']}: {_one_line(error['msg'], 300)}"]
     if place:
         what.append(f"at {place['file']}:{place['line']} in {place['function']}")
     if payload.get("source"):

@@ -136,7 +136,7 @@ async def probing(
         if error.failure_class == "policy":
             raise Refused(error.message, hint=error.hint, code=error.code) from error
         raise Unavailable(
-            f"the model endpoint {endpoint} does not answer as it should: {error.message}",
+            error.message,
             hint=hint,
             code="model_unavailable",
         ) from error
