@@ -38,8 +38,9 @@ from holdfast.worker.workshop import Workshop
 async def run_attempt(shop: Workshop, claim: Claim) -> Decision | None:
     """Run a claimed attempt and settle it; None when another attempt owns the task by then."""
     _say(shop, claim, "attempt", f"{claim.fence.session} started")
-    work = asyncio.create_task(_work(shop, claim))
-    lease = asyncio.create_task(_keep_lease(shop, claim, work))
+    settling = asyncio.Event()
+    work = asyncio.create_task(_work(shop, claim, settling))
+    lease = asyncio.create_task(_keep_lease(shop, claim, work, settling))
     try:
         return await work
     except Stale:
@@ -51,7 +52,7 @@ async def run_attempt(shop: Workshop, claim: Claim) -> Decision | None:
         await asyncio.gather(work, lease, return_exceptions=True)
 
 
-async def _work(shop: Workshop, claim: Claim) -> Decision:
+async def _work(shop: Workshop, claim: Claim, settling: asyncio.Event) -> Decision:
     try:
         repository = await asyncio.to_thread(shop.repository, claim)
         workspace = await asyncio.to_thread(shop.workspace, claim, repository)
@@ -70,7 +71,7 @@ async def _work(shop: Workshop, claim: Claim) -> Decision:
     except Exception as error:  # a bug, ours or a tool's: the goal ends with the evidence
         outcome = Outcome(kind="failed", failure="unknown", reason="crashed", detail=_where(error))
         return await shop.engine.acall(settle, claim.fence, outcome)
-    return await _settle(shop, claim, repository, workspace, outcome, base_tree)
+    return await _settle(shop, claim, repository, workspace, outcome, base_tree, settling)
 
 
 async def _execute(
@@ -172,17 +173,20 @@ async def _settle(
     workspace: TaskWorkspace,
     outcome: Outcome,
     base_tree: str,
+    settling: asyncio.Event,
 ) -> Decision:
     """Commit what was done, settle, show it on the goal's branch; merge if another was first."""
     while True:
         kept = await asyncio.to_thread(
             _commit, shop, claim, repository, workspace, outcome, base_tree
         )
+        settling.set()
         try:
             decision = await shop.engine.acall(settle, claim.fence, kept)
         except Refused as refused:
             if refused.code != "tip_moved":
                 raise
+            settling.clear()
             continue
         break
     _say(shop, claim, "attempt", f"{claim.fence.session} {kept.kind}: {_headline(kept)}")
@@ -236,16 +240,25 @@ async def _settle_cancelled(shop: Workshop, claim: Claim) -> Decision:
     return await shop.engine.acall(settle, claim.fence, outcome)
 
 
-async def _keep_lease(shop: Workshop, claim: Claim, work: asyncio.Task[Decision]) -> None:
-    """Renew by a third of the lease; stop the work when asked to, or before the lease can end."""
+async def _keep_lease(
+    shop: Workshop, claim: Claim, work: asyncio.Task[Decision], settling: asyncio.Event
+) -> None:
+    """Renew by a third of the lease; stop the work when asked to, or before the lease can end.
+
+    Once the attempt is being settled there is nothing to stop: the store takes its outcome or
+    refuses it, and after that a renewal is refused because the attempt has ended.
+    """
     lease_s = claim.lease_s
     deadline = shop.clock.monotonic_s() + lease_s
     while not work.done():
         await shop.clock.sleep(lease_s / 3)
+        if settling.is_set():
+            continue
         try:
             answer = await shop.engine.acall(renew, claim.fence, lease_s=lease_s)
         except Stale:
-            work.cancel()
+            if not settling.is_set():
+                work.cancel()
             return
         except HoldfastError as error:
             if shop.clock.monotonic_s() + lease_s / 3 > deadline:
