@@ -82,6 +82,7 @@ class Death:
 
     def _die(self) -> None:
         stop = self._order.get("signal") == "stop"
+        self._order = {}  # a stopped process that goes on stops only once
         os.kill(os.getpid(), signal.SIGSTOP if stop else signal.SIGKILL)
 
 

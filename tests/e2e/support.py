@@ -226,8 +226,8 @@ class Driver:
             text=True,
         )
 
-    def move(self, folder: Path, repo: Path) -> None:
-        """From now on work in another repository, with a store and a ledger of its own."""
+    def move(self, folder: Path, repo: Path, *, answer: Path | None = None) -> None:
+        """From now on work in another repository, with the store and the ledger of `folder`."""
         folder.mkdir(parents=True, exist_ok=True)
         self.repo, self.home = repo, folder / "home"
         self.ledger, self.notes = folder / "ledger.jsonl", folder / "notes.txt"
@@ -236,7 +236,7 @@ class Driver:
             "home": str(self.home),
             "ledger": str(self.ledger),
             "notes": str(self.notes),
-            "answer": str(folder / "answer.json"),
+            "answer": str(answer or folder / "answer.json"),
         }
 
     @property
@@ -314,7 +314,9 @@ class Store:
 
     def goals(self) -> int:
         """How many goals there are; none where there is no store."""
-        return self.one("SELECT count(*) FROM goals") if self.path.exists() else 0
+        if not self.path.exists() or not self.rows("SELECT 1 FROM sqlite_master LIMIT 1"):
+            return 0
+        return self.one("SELECT count(*) FROM goals")
 
     def steps(self) -> dict[tuple[int, int, str, int], dict[str, Any]]:
         rows = self.rows("SELECT * FROM steps ORDER BY task_id, take, position, generation")

@@ -2,7 +2,7 @@
 
 The journal's boundaries are proved elsewhere; here die claim, brief, settle, the commit of a task,
 the merge into the goal's branch and the undo, wherever a process of Holdfast can be caught. Each
-run takes every third transaction and every seventh child process; `make kill-proof` takes all.
+run takes every fourth transaction and every eleventh child process; `make kill-proof` takes all.
 """
 
 import os
@@ -21,7 +21,7 @@ from e2e.three_tasks import FILES, GOAL, SCRIPT, write_plan
 
 pytestmark = pytest.mark.slow
 ALL = bool(os.environ.get("KILL_PROOF_ALL"))
-STRIDE = {"commit": 1, "process": 1} if ALL else {"commit": 3, "process": 7}
+STRIDE = {"commit": 1, "process": 1} if ALL else {"commit": 4, "process": 11}
 
 
 def at_commit(n: int, side: str) -> dict[str, Any]:

@@ -367,6 +367,32 @@ threading.Event().wait()
     assert len([json.loads(line) for line in exported.stdout.splitlines()]) == 6 + len(events)
 
 
+def test_an_export_killed_midway_leaves_the_old_file_or_none(tmp_path: Path) -> None:
+    text = """
+from holdfast import trace
+trace.start_session("a")
+trace.process().sink.buffer = 5000
+for n in range(20000):
+    trace.log_decision("q" * 200, str(n))
+"""
+    assert program(tmp_path, text, via=()).returncode == 0
+    target = tmp_path / "out.jsonl"
+    target.write_text("the old one\n")
+    child = subprocess.Popen(
+        [sys.executable, "-m", "holdfast.trace", "export", "--output", str(target)],
+        cwd=tmp_path,
+        env=environment(measured=False),
+    )
+    while child.poll() is None:
+        parts = list(tmp_path.glob(".out.jsonl.*.part"))
+        if parts and parts[0].stat().st_size > 100_000:
+            child.kill()
+            break
+    killed = child.wait() != 0
+    found = target.read_text()
+    assert (found == "the old one\n") if killed else (found.count("\n") == 20_001)
+
+
 def test_two_processes_with_eight_threads_each_lose_nothing(tmp_path: Path) -> None:
     text = """
 import sys, threading

@@ -241,9 +241,38 @@ def test_a_level_says_how_much_is_kept(tmp_path: Path, level: Any, kept: list[st
 
 def test_what_goes_wrong_while_recording_stays_inside_and_is_counted(world: World) -> None:
     assert world.recorder.llm_call("m", nonsense=1) == ""
-    assert world.recorder.llm_call(5) == ""  # type: ignore[arg-type]  # a caller's mistake
-    assert world.recorder.lost == 2
+    assert world.recorder.lost == 1
     assert world.recorder.llm_call("m", duration_ms=float("nan")) != ""
+
+
+def test_a_caller_s_mistake_is_described_instead_of_raised(world: World) -> None:
+    world.recorder.start_session(None, ["a"])  # type: ignore[arg-type]  # the mistake
+    world.recorder.llm_call(5, call_id=7)  # type: ignore[arg-type]  # the mistake
+    world.recorder.decision({"q": 1}, None)  # type: ignore[arg-type]  # the mistake
+    (row,) = world.sessions()
+    assert (row["agent_name"], row["task"]) == ("None", "list")
+    call, decision = world.events()
+    assert (call.payload["model"], call.payload["call_id"]) == ("5", "7")
+    assert (decision.payload["question"], decision.payload["answer"]) == ("dict", "None")
+
+
+def test_a_sink_that_raises_does_not_reach_the_program() -> None:
+    class Broken:
+        def open_session(self, session: Session) -> None:
+            raise OSError("broken")
+
+        def close_session(self, session_id: str, end_ts: int) -> None:
+            raise OSError("broken")
+
+        def write(self, event: Event) -> None:
+            raise OSError("broken")
+
+    recorder = Recorder(Broken(), Redactor())
+    session_id = in_fresh_context(lambda: recorder.start_session("a"))
+    assert session_id
+    assert in_fresh_context(lambda: recorder.decision("q", "a")) == ""
+    recorder.end_session(session_id)
+    assert recorder.lost == 3
 
 
 def test_recording_inside_recording_is_ignored() -> None:

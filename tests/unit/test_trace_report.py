@@ -294,7 +294,7 @@ def test_every_kind_of_event_has_a_line(world: World, tmp_path: Path) -> None:
         ({"type": "str", "value": 'a"b'}, '"a\\"b"'),
         ({"type": "NoneType", "value": None}, "None"),
         ({"type": "float", "value": "nan"}, "nan"),
-        ({"type": "tuple", "len": 2, "items": [{"type": "int", "value": 1}]}, "(1, …1 more)"),
+        ({"type": "tuple", "len": 2, "items": [{"type": "int", "value": 1}]}, "(1, …1 more…)"),
         ({"type": "set", "len": 1, "items": [{"type": "int", "value": 1}]}, "{1}"),
         ({"type": "dict", "len": 0, "entries": {}}, "{}"),
         ({"type": "P", "attrs": {"x": {"type": "int", "value": 1}}}, "P(x=1)"),

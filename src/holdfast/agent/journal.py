@@ -12,6 +12,7 @@ attempt began), and is lost when it is irreversible: a person decides.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -141,7 +142,7 @@ class LiveJournal(Recorded):
         self._probe = probe
         self._position = max((row.position for row in rows), default=0)
         self._pending: list[Write] = []
-        self._earlier: list[StepRow] | None = None
+        self._earlier: list[tuple[StepRow, str | None]] | None = None
         self._changes = 0
 
     def last_tree(self) -> str:
@@ -162,7 +163,7 @@ class LiveJournal(Recorded):
             return await self._ask(row, effectful)
         if effectful.effect == "pure":
             return await self._pure(effectful)
-        earlier = await self._done_before(effectful)
+        earlier = await self._done_before(effectful) if row is None else None
         if earlier is not None:
             return self._born(effectful, earlier)
         return await self._effect(effectful, row, row.generation if row else 1)
@@ -271,15 +272,41 @@ class LiveJournal(Recorded):
         return effectful.answered(word)
 
     async def _done_before(self, effectful: Effectful) -> bytes | None:
-        """An irreversible effect done in an earlier take answers for the same one here (I13)."""
+        """An irreversible effect of an earlier take answers for the same one here (I13).
+
+        One that nobody saw finish is lost here too, until a person says whether it happened.
+        """
         if effectful.effect != "irreversible":
             return None
         if self._earlier is None:
-            self._earlier = self._engine.read(irreversible_before, self._fence)
-        for index, row in enumerate(self._earlier):
-            if row.request == effectful.request and row.result is not None:
-                return self._earlier.pop(index).result
-        return None
+            self._earlier = self._unanswered(self._engine.read(irreversible_before, self._fence))
+        index = next(
+            (at for at, (row, _) in enumerate(self._earlier) if row.request == effectful.request),
+            None,
+        )
+        if index is None:
+            return None
+        row, word = self._earlier.pop(index)
+        if row.state == "done":
+            return row.result
+        if word is not None and effectful.answered is not None:
+            return effectful.answered(word)
+        name = StepName(key=effectful.key)
+        await self._commit([self._intend(name, effectful), Lose(step=name)])
+        raise Undecided(row)
+
+    def _unanswered(
+        self, earlier: list[tuple[StepRow, str | None]]
+    ) -> list[tuple[StepRow, str | None]]:
+        """Leave out what already answered for a step of this take, one for one."""
+        asked = Counter(row.request for row in self._rows.values() if row.kind != "decision")
+        left = []
+        for row, word in earlier:
+            if asked[row.request]:
+                asked[row.request] -= 1
+            else:
+                left.append((row, word))
+        return left
 
     async def _commit(self, writes: list[Write]) -> None:
         batch = [*self._pending, *writes]

@@ -39,7 +39,9 @@ def undo(app: App, goal: int) -> dict[str, Any]:
     row = app.engine.read(_goal, goal)
     repository = Repository.open(Path(row["repository"]))
     _unchanged(repository, row)
-    app.engine.call(compensate, goal)
+    # Undone, but not yet shown: a process died between the two, and `work` begins with showing.
+    if row["undone_ms"] is None or row["shown_commit"] == row["branch_commit"]:
+        app.engine.call(compensate, goal)
     result = work(app, goal, resumed=True)
     after = app.engine.read(_goal, goal)
     tree = repository.tree_of(after["branch_commit"])

@@ -26,8 +26,9 @@ class Limits:
     Sources: requirements §2.8, where the later generation wins. `fuel` counts loop rounds, function
     entries and the elements that built-ins touch. `alloc_bytes` is what collections, strings and
     big integers made by the program take in sum over the run; the live heap, `memory_bytes`, is
-    measured by the outer wall. `memory_bytes_kept` bounds definitions between turns and
-    `history_bytes` the values behind `*1 *2 *3`.
+    measured by the outer wall. `memory_bytes_kept` bounds definitions between turns,
+    `history_bytes` the values behind `*1 *2 *3`, `result_bytes` what a program may answer and
+    `tool_result_bytes` what goes into and comes out of one call of a tool.
     """
 
     wall_s: float = 30.0
@@ -35,7 +36,7 @@ class Limits:
     fuel: int = 20_000_000
     depth: int = 2_000
     loop_iterations: int = 1_000
-    alloc_bytes: int = 512_000_000
+    alloc_bytes: int = 2_000_000_000
     output_bytes: int = 1_000_000
     print_chars: int = 2_000
     prints: int = 10_000
@@ -47,7 +48,7 @@ class Limits:
     regex_pattern_bytes: int = 256
     regex_input_bytes: int = 32_768
     json_nesting: int = 64
-    value_nesting: int = 1_000
+    value_nesting: int = 400
     combinations: int = 1_000_000
     program_bytes: int = 1_000_000
     nesting: int = 64
@@ -58,6 +59,7 @@ class Limits:
     memory_bytes_kept: int = 2_097_152
     history_bytes: int = 1_048_576
     tool_result_bytes: int = 1_000_000
+    result_bytes: int = 16_000_000
     ledger_bytes: int = 16_384
 
 
@@ -116,7 +118,7 @@ class LangError(Exception):
             "source_line": self.source_line,
             "form": self.form,
             "hint": self.hint,
-            "details": self.details,
+            "details": dict(self.details),
         }
 
     @classmethod

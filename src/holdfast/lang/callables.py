@@ -99,10 +99,14 @@ def as_function(value: Value) -> Function:
     if kind is FunctionType:
         return value  # type: ignore[no-any-return]  # the check above is the proof
     if kind is Keyword:
+        name = value.name
 
         def by_keyword(container: Value, default: Value = None) -> Value:
-            if type(container) is dict and value in container:
-                return container[value]
+            if type(container) is dict:
+                if value in container:
+                    return container[value]
+                if name in container:
+                    return container[name]
             return lookup(container, value, default)
 
         return by_keyword

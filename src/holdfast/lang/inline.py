@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from holdfast.lang import emit, library, nodes
 from holdfast.lang.nodes import Node
@@ -45,7 +46,7 @@ def keyword_call(tr: Writer, node: nodes.Call, at: emit.At) -> ast.expr:
     return builtin_call(tr, lookup, at)
 
 
-def _literal(node: Node) -> object:
+def _literal(node: Node) -> Any:
     return node.value if isinstance(node, nodes.Const) else _literal
 
 
@@ -97,9 +98,9 @@ def _arithmetic(operator: type[ast.operator]) -> Inliner:
 
 def _step(operator: type[ast.operator]) -> Inliner:
     def inline(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+        if isinstance(node.args[0], nodes.Const):
+            return None
         value = tr.hold(tr.expr(node.args[0]), at)
-        if isinstance(value, ast.Constant):
-            return plain(tr, node.name, [value], at)
         fast = emit.binary(_again(value, at), operator(), emit.constant(1, at), at)
         test = emit.is_kind(value, "k_int", at)
         return emit.choose(test, fast, plain(tr, node.name, [_again(value, at)], at), at)
@@ -154,6 +155,8 @@ def _is_constant(value: object, positive: bool) -> Inliner:
 
 def _sign(operator: type[ast.cmpop]) -> Inliner:
     def inline(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+        if isinstance(node.args[0], nodes.Const):
+            return None
         value = tr.hold(tr.expr(node.args[0]), at)
         fast = emit.compare(_again(value, at), operator(), emit.constant(0, at), at)
         slow = plain(tr, node.name, [_again(value, at)], at)
@@ -164,6 +167,8 @@ def _sign(operator: type[ast.cmpop]) -> Inliner:
 
 def _parity(odd: int) -> Inliner:
     def inline(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+        if isinstance(node.args[0], nodes.Const):
+            return None
         value = tr.hold(tr.expr(node.args[0]), at)
         bit = emit.binary(_again(value, at), ast.Mod(), emit.constant(2, at), at)
         fast = emit.compare(bit, ast.Eq(), emit.constant(odd, at), at)
@@ -191,18 +196,23 @@ def _identity(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | No
 def _get(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
     """A literal key in a map that has it is one subscript."""
     key = _literal(node.args[1])
-    if not (library.is_keyword(key) or type(key) is str):
+    if not (library.is_keyword(key) or type(key) is str) or isinstance(node.args[0], nodes.Const):
         return None
     container = tr.hold(tr.expr(node.args[0]), at)
-    constant = tr.constant(key, at)
-    inside = emit.compare(constant, ast.In(), _again(container, at), at)
-    test = emit.every([emit.is_kind(container, "k_dict", at), inside], at)
-    fast = emit.item(_again(container, at), constant, at)
-    slow = plain(tr, "get", [_again(container, at), constant], at)
-    return emit.choose(test, fast, slow, at)
+    found = plain(tr, "get", [_again(container, at), tr.constant(key, at)], at)
+    # The other spelling second: rows from outside have text keys.
+    spellings = [key.name, key] if library.is_keyword(key) else [key]
+    for each in spellings:
+        constant = tr.constant(each, at)
+        inside = emit.compare(constant, ast.In(), _again(container, at), at)
+        found = emit.choose(inside, emit.item(_again(container, at), constant, at), found, at)
+    slow = plain(tr, "get", [_again(container, at), tr.constant(key, at)], at)
+    return emit.choose(emit.is_kind(container, "k_dict", at), found, slow, at)
 
 
 def _first(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+    if isinstance(node.args[0], nodes.Const):
+        return None
     value = tr.hold(tr.expr(node.args[0]), at)
     test = emit.every([emit.is_kind(value, "k_tuple", at), _again(value, at)], at)
     fast = emit.item(_again(value, at), emit.constant(0, at), at)

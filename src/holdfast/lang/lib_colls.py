@@ -17,7 +17,7 @@ from holdfast.lang.api import LangError, Value
 from holdfast.lang.callables import as_function, lookup
 from holdfast.lang.lib_numbers import add, greater, less, number
 from holdfast.lang.lib_seqs import Items, made, positional
-from holdfast.lang.meter import ACTIVE, grow, refuse_size, spend
+from holdfast.lang.meter import ACTIVE, copied, grow, refuse_size, spend
 from holdfast.lang.values import (
     Keyword,
     Reduced,
@@ -34,6 +34,8 @@ from holdfast.lang.values import (
 )
 
 _NOTHING = object()
+# What one entry of a map or set takes, about a quarter of the truth: copies soon become garbage.
+ENTRY_BYTES = 24
 
 
 # --- mapping and filtering -----------------------------------------------------------------------
@@ -146,6 +148,8 @@ def reduce(fn: Value, *args: Value) -> Value:
         total, items = items[0], items[1:]
     if fn is add:
         return _sum_all(total, items)
+    if fn is conj and total is not None:
+        return into(total, items)
     for item in items:
         total = call(total, item)
         if type(total) is Reduced:
@@ -157,6 +161,31 @@ def _sum_all(total: Value, items: Items) -> Value:
     if items and type(total) is int and set(map(type, items)) == {int}:
         return sum(items, total)
     return add(total, *items) if items else total
+
+
+def reductions(fn: Value, *args: Value) -> Items:
+    call = as_function(fn)
+    items = seq_items(args[-1])
+    if len(args) == 1:
+        if not items:
+            return (call(),)
+        found, items = [items[0]], items[1:]
+    else:
+        found = [args[0]]
+    for item in items:
+        total = call(found[-1], item)
+        if type(total) is Reduced:
+            found.append(total.value)
+            break
+        found.append(total)
+    return made(found)
+
+
+def run_all(fn: Value, coll: Value) -> None:
+    call = as_function(fn)
+    for item in seq_items(coll):
+        spend(1)
+        call(item)
 
 
 def reduced(value: Value) -> Reduced:
@@ -199,7 +228,7 @@ def frequencies(coll: Value) -> dict[Any, Value]:
 
 
 def group_by(fn: Value, coll: Value) -> dict[Any, Value]:
-    call = as_function(fn)
+    call = key_of(fn)
     items = seq_items(coll)
     grow(len(items) * 2)
     groups: dict[Any, list[Value]] = {}
@@ -238,6 +267,11 @@ def field_of(key: Value) -> Callable[[Value], Value]:
     if isinstance(key, tuple):
         return lambda item: _path(item, key)
     return as_function(key)
+
+
+def key_of(key: Value) -> Callable[[Value], Value]:
+    """What `group-by` and `sort-by` read: any callable, or a string as a key."""
+    return field_of(key) if type(key) is str else as_function(key)
 
 
 def _path(item: Value, path: Items) -> Value:
@@ -346,7 +380,8 @@ def _sorted(coll: Value, key: Callable[[Value], Value] | None, how: Value) -> It
     order = cmp_to_key(comparator(how))
     spend(len(items) * max(len(items).bit_length(), 1))
     ranks = [order(item if key is None else key(item)) for item in items]
-    indexes = sorted(range(len(items)), key=ranks.__getitem__)
+    with ACTIVE.get().sorting():
+        indexes = sorted(range(len(items)), key=ranks.__getitem__)
     return made([items[index] for index in indexes])
 
 
@@ -355,7 +390,7 @@ def sort(*args: Value) -> Items:
 
 
 def sort_by(key: Value, *args: Value) -> Items:
-    return _sorted(args[-1], field_of(key), args[0] if len(args) == 2 else _NOTHING)
+    return _sorted(args[-1], key_of(key), args[0] if len(args) == 2 else _NOTHING)
 
 
 def distinct(coll: Value) -> Items:
@@ -385,12 +420,13 @@ def conj(*args: Value) -> Value:
     if coll is None:
         return made(items) if items else None
     if isinstance(coll, tuple):
-        return made((*coll, *items)) if items else coll
+        copied(len(coll) + len(items))
+        return coll + items
     if type(coll) is frozenset:
-        grow(len(coll))
+        copied(len(coll), ENTRY_BYTES)
         return coll | make_set(items)
     if type(coll) is dict:
-        grow(len(coll) * 2)
+        copied(len(coll), ENTRY_BYTES)
         found = dict(coll)
         for item in items:
             conj_entry(found, item)

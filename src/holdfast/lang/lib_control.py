@@ -18,8 +18,8 @@ from holdfast.lang.values import seq_items, type_name
 def println(*args: Value) -> None:
     """Text as it is, nil as nil, collections readably; cut at `print_chars`."""
     branch = current()
-    text = " ".join(["nil" if arg is None else display(arg) for arg in args])
     limit = branch.limits.print_chars
+    text = " ".join(["nil" if arg is None else display(arg, limit) for arg in args])
     if len(text) > limit:
         text = text[:limit] + "…"
     branch.spend(1 + len(text) // 64)

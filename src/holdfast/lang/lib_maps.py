@@ -10,9 +10,9 @@ from typing import Any
 
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.callables import MISSING, as_function, find_key, has_key, lookup
-from holdfast.lang.lib_colls import conj, conj_entry
+from holdfast.lang.lib_colls import ENTRY_BYTES, conj, conj_entry
 from holdfast.lang.lib_seqs import Items, made
-from holdfast.lang.meter import grow
+from holdfast.lang.meter import copied, grow
 from holdfast.lang.values import (
     Entry,
     as_key,
@@ -38,7 +38,7 @@ def table_of(name: str, value: Value) -> Table:
 
 
 def copy_of(table: Table) -> Table:
-    grow(len(table) * 3)
+    copied(len(table), ENTRY_BYTES)
     return dict(table)
 
 
@@ -128,6 +128,7 @@ def assoc(coll: Value, key: Value, value: Value, *more: Value) -> Value:
 
 
 def _assoc_vector(coll: Items, pairs: Items) -> Items:
+    copied(len(coll))
     found = list(coll)
     for index in range(0, len(pairs), 2):
         at = pairs[index]
@@ -136,7 +137,7 @@ def _assoc_vector(coll: Items, pairs: Items) -> Items:
                 "type_error", f"assoc: a vector of {len(found)} has no index {at!r:.30}"
             )
         found[at : at + 1] = [pairs[index + 1]]
-    return made(found)
+    return tuple(found)
 
 
 def dissoc(coll: Value, *gone: Value) -> Value:
@@ -304,34 +305,76 @@ def union(*groups: Value) -> Value:
 def _members(name: str, coll: Value) -> frozenset[Any]:
     if type(coll) is frozenset:
         return coll
-    if isinstance(coll, tuple | dict):
-        return make_set(seq_items(coll))
     raise LangError("type_error", f"{name} expects sets, got {type_name(coll)}")
 
 
 def intersection(first: Value, *rest: Value) -> Value:
-    if not rest:
-        return first
-    if first is None or any(each is None for each in rest):
-        return None
-    found = _members("intersection", first)
+    found = first
     for each in rest:
-        found = found & _members("intersection", each)
-    grow(len(found))
-    if type(first) is dict:
-        return {k: v for k, v in first.items() if as_key(Entry((unkey(k), v))) in found}
+        if type(found) is frozenset and type(each) is frozenset:
+            grow(min(len(found), len(each)))
+            found = found & each
+        else:
+            found = _intersect(found, each)
     return found
+
+
+def _intersect(one: Value, other: Value) -> Value:
+    """Clojure's own steps, which also answer for collections that are no sets."""
+    if one is None or other is None:
+        return None
+    if len(seq_items(other)) < len(seq_items(one)):
+        one, other = other, one
+    for item in seq_items(one):
+        if not _has(other, item):
+            one = _without(one, item)
+    return one
 
 
 def difference(first: Value, *rest: Value) -> Value:
-    if first is None or not rest:
-        return first
-    found = _members("difference", first)
+    found = first
     for each in rest:
-        if each is not None and type(each) is not str:
-            found = found - _members("difference", each)
-    grow(len(found))
+        if type(found) is frozenset and type(each) is frozenset:
+            grow(len(found))
+            found = found - each
+        elif found is not None and each is not None and type(each) is not str:
+            smaller = len(seq_items(found)) < len(seq_items(each))
+            gone = [item for item in seq_items(found) if _has(each, item)] if smaller else each
+            for item in gone if smaller else seq_items(each):
+                found = _without(found, item)
     return found
+
+
+def _has(coll: Value, item: Value) -> bool:
+    """Clojure's `contains?`, by index for vectors."""
+    return (
+        type(item) is int and 0 <= item < len(coll)
+        if isinstance(coll, tuple)
+        else has_key(coll, item)
+    )
+
+
+def _without(coll: Value, item: Value) -> Value:
+    if type(coll) is frozenset:
+        return disj(coll, item)
+    if type(coll) is dict:
+        return dissoc(coll, item)
+    raise LangError("type_error", f"a set is expected, got {type_name(coll)}")
+
+
+def rename_keys(table: Value, names: Value) -> Value:
+    found = copy_of(table_of("rename-keys", table))
+    for old, new in entries(table_of("rename-keys", names)):
+        if as_key(old) in table:
+            found.pop(as_key(old), None)
+            found[as_key(new)] = table[as_key(old)]
+    return found
+
+
+def map_invert(table: Value) -> Table:
+    found = table_of("map-invert", table)
+    grow(len(found) * 3)
+    return {as_key(found[key]): unkey(key) for key in sorted_keys(found)}
 
 
 def is_subset(one: Value, other: Value) -> bool:

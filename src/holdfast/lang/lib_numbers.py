@@ -1,8 +1,8 @@
 """Numbers: arithmetic, rounding, comparison and bits.
 
 Integers never overflow but are bounded by `int_digits`; `/` answers floats. Floats follow IEEE 754
-and Java: NaN and infinities are values, except that division by zero is refused. Bit operations
-work on 64-bit two's complement, as Clojure's do, and mask shift counts by 63.
+and Java: NaN and infinities are values, also of a division by zero; integers refuse it. Bit
+operations work on 64-bit two's complement, as Clojure's do, and mask shift counts by 63.
 """
 
 from __future__ import annotations
@@ -117,14 +117,21 @@ def divide(first: Value, *rest: Value) -> float:
         return divide(1, first)
     total = first
     for each in rest:
-        _both("/", total, each)
-        if each == 0:
+        if _both("/", total, each) and each == 0:
             raise LangError("arithmetic_error", "division by zero")
-        try:
-            total = total / each
-        except OverflowError:
-            total = to_float(total) / to_float(each)
+        total = _quotient(total, each)
     return to_float(total)
+
+
+def _quotient(one: Number, other: Number) -> float:
+    """Of floats, division by zero has an answer: an infinity, or NaN."""
+    if other == 0:
+        sign = math.copysign(1, one) * math.copysign(1, other)
+        return math.nan if one == 0 or one != one else math.copysign(math.inf, sign)
+    try:
+        return one / other
+    except OverflowError:
+        return to_float(one) / to_float(other)
 
 
 def _whole(name: str, one: Value, other: Value) -> bool:

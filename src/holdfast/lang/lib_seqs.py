@@ -136,7 +136,7 @@ def take_last(count: Value, coll: Value) -> Items | None:
 def drop_last(*args: Value) -> Items:
     size = count_arg("drop-last", args[0]) if len(args) == 2 else 1
     items = positional("drop-last", args[-1])
-    return made(items[: len(items) - size] if size > 0 else items)
+    return made(items[: max(len(items) - size, 0)] if size > 0 else items)
 
 
 def _prefix(name: str, pred: Value, coll: Value) -> tuple[Items, int]:
@@ -186,6 +186,8 @@ def partition(*args: Value) -> Items:
     size = count_arg("partition", args[0])
     step = count_arg("partition", args[1]) if len(args) > 2 else size
     items = positional("partition", args[-1])
+    if type(args[0]) is float and len(args) < 4:
+        return ()  # Clojure compares the size of each group with it, and 2 is not 2.0 there
     if size <= 0 or step <= 0:
         return _no_progress("partition", size, step)
     found = [
@@ -291,6 +293,21 @@ def interpose(separator: Value, coll: Value) -> Items:
 def interleave(*colls: Value) -> Items:
     columns = [positional("interleave", coll) for coll in colls]
     return made([item for row in zip(*columns, strict=False) for item in row])
+
+
+def repeat(count: Value, value: Value) -> Items:
+    size = max(count_arg("repeat", count), 0)
+    if size > ACTIVE.get().limits.range_items:
+        refuse_size("range_items", "repeat")
+    grow(size)
+    return (value,) * size
+
+
+def take_nth(count: Value, coll: Value) -> Items:
+    step = count_arg("take-nth", count)
+    if step < 1:
+        raise LangError("type_error", f"take-nth needs a positive step, got {step}")
+    return made(positional("take-nth", coll)[::step])
 
 
 def zip_(one: Value, other: Value) -> Items:

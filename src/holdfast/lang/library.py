@@ -54,7 +54,8 @@ class Row:
         """What is wrong with so many arguments; empty when nothing is."""
         if count >= self.low and (self.high is None or count <= self.high):
             return ""
-        return f"{self.name} takes {self.arity()} arguments, got {count}"
+        noun = "argument" if self.high == 1 else "arguments"
+        return f"{self.name} takes {self.arity()} {noun}, got {count}"
 
     def arity(self) -> str:
         if self.high is None:
@@ -136,6 +137,8 @@ def _build() -> dict[str, Row]:
             low, high = _arities(arities)
             helper = cost.partition(" ")[2] if cost.startswith("host ") else ""
             assert name not in rows, name
+            if not hasattr(fn, "lisp_name"):
+                fn.lisp_name = name  # what printing it shows; the first of several names wins
             rows[name] = Row(name, low, high, fn, cost, group, usage, doc, example, value, helper)
     return rows
 
@@ -200,7 +203,6 @@ NOT_OFFERED: dict[str, str] = {
     "eval": "programs cannot make programs",
     "lazy-seq": "everything is eager: use range, map or loop",
     "iterate": "everything is eager: use loop or reduce",
-    "repeat": "use (map (constantly x) (range n))",
     "repeatedly": "use (map (fn [_] …) (range n))",
     "cycle": "everything is eager: use mod with an index",
     "transduce": "there are no transducers: use ->> with map, filter and reduce",
@@ -219,7 +221,6 @@ NOT_OFFERED: dict[str, str] = {
     "call": "tools are called as (tool/name {…})",
     "read-string": "use json/parse-string",
     "print": "use println",
-    "doall": "everything is eager already",
     "rand": "programs are deterministic",
     "rand-int": "programs are deterministic",
     "shuffle": "programs are deterministic",
@@ -236,6 +237,8 @@ def resolve(name: str) -> Row | Constant | None:
     found = ROWS.get(name)
     if found is not None:
         return found if found.group != "hidden" else None
+    if name == "Date.":
+        return ROWS["java.util.Date."]
     if name in CONSTANTS:
         return Constant(name, CONSTANTS[name])
     space, slash, rest = name.rpartition("/")

@@ -13,14 +13,16 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from holdfast.lang import lib_control, library
-from holdfast.lang.api import Value
+from holdfast.lang.api import LangError, Value
 from holdfast.lang.callables import as_function
+from holdfast.lang.compiler import compile_source
 from holdfast.lang.lib_maps import hash_set, make_map
 from holdfast.lang.machine import Machine, current
 from holdfast.lang.meter import grow
 from holdfast.lang.naming import global_name
 from holdfast.lang.portable import named_input
-from holdfast.lang.values import seq_items
+from holdfast.lang.reader import Form, Source, read
+from holdfast.lang.values import Stored, seq_items
 from holdfast.lang.writer import Code
 
 LAP = 16
@@ -143,6 +145,8 @@ class Linker:
         kind = type(value)
         if kind is FunctionType:
             return self.adopt_function(value)
+        if kind is Stored:
+            return self.revive(value)
         if kind is tuple:
             items = tuple([self.adopt(item) for item in value])
             return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
@@ -177,6 +181,24 @@ class Linker:
                 continue
         return found
 
+    def revive(self, stored: Stored) -> Value:
+        """Compile a stored function here, under the limits of this run.
+
+        Refuses text that is more than one function: reviving must not run a program.
+        """
+        limits = self.machine.limits
+        forms = read(Source(stored.source), limits)
+        if len(forms) != 1 or not _makes_function(forms[0]):
+            raise LangError("type_error", "a stored function is not the text of a function")
+        env = {name: self.adopt(value) for name, value in stored.env.items()}
+        code = compile_source(
+            stored.source,
+            limits=limits,
+            known={*self.memory, *self.machine.names.values()},
+            captures={name: f"e{index}" for index, name in enumerate(env)},
+        )
+        return self.link(code)(*env.values())
+
     def import_names(self, code: CodeType, origin: Mapping[str, Any]) -> None:
         """Bring the names that code uses from its own namespace into this one."""
         infos = origin["k_info"]
@@ -202,6 +224,23 @@ class Linker:
         name = self.memory_names.get(generated) or origin["k_names"].get(generated, "")
         if name and generated not in self.machine.names:
             self.define(generated, name, True)
+
+
+_MAKERS = frozenset(
+    {"comp", "partial", "complement", "constantly", "juxt", "every-pred", "some-fn", "fnil",
+     "all-of", "any-of", "none-of", "where"}
+)  # fmt: skip
+
+
+def _makes_function(form: Form) -> bool:
+    """A `fn`, a `#(…)`, a name, or a call of a maker with plain names."""
+    if form.kind in ("fn", "symbol"):
+        return True
+    if form.kind != "list" or form.items[0].kind != "symbol":
+        return False
+    if form.items[0].name == "fn":
+        return True
+    return form.items[0].name in _MAKERS and all(item.kind == "symbol" for item in form.items)
 
 
 def _refill() -> None:

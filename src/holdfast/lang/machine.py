@@ -22,7 +22,7 @@ from typing import Any
 from holdfast.lang.api import Hit, Host, LangError, Limits, ParallelRecord, ToolRecord, Value
 from holdfast.lang.meter import ACTIVE, Meter
 from holdfast.lang.naming import FnInfo, global_name
-from holdfast.lang.portable import from_host, measured_bytes, tool_args
+from holdfast.lang.portable import bounded, from_host, measured_bytes, tool_args
 from holdfast.lang.reader import Source
 
 _ABSENT = object()
@@ -53,9 +53,11 @@ class Branch(Meter):
 
     def position(self, place: str) -> str:
         """The path of the next call made by the form at `place`."""
-        count = self.calls.get(place, 0)
-        self.calls[place] = count + 1
-        return f"{self.path}{place}/{count}"
+        # Counted per path: a task that is a hit skips its calls and must not shift those after it.
+        at = f"{self.path}{place}"
+        count = self.calls.get(at, 0)
+        self.calls[at] = count + 1
+        return f"{at}/{count}"
 
     def definition(self, name: str) -> Value:
         found = self.machine.namespace.get(global_name(name), _ABSENT)
@@ -86,6 +88,8 @@ class Machine:
         self.initial: dict[str, Any] = {}
         self.sources: dict[str, Source] = {}
         self.infos: dict[CodeType, FnInfo] = {}
+        # Gives stored functions and those of earlier turns their place in this run.
+        self.adopt: Callable[[Value], Value] = _as_it_is
         self.catalog: Callable[[], dict[str, dict[str, Any]]] = dict
         self.root = Branch(self, limits)
 
@@ -216,6 +220,7 @@ class Machine:
     def call_tool(self, place: str, name: str, args: Value) -> Value:
         branch = current()
         path = branch.position(place)
+        bounded(args, f"what is given to tool {name}", "tool_result_bytes")
         given = tool_args(name, args)
         branch.spend(1)
         started = time.monotonic()
@@ -224,14 +229,9 @@ class Machine:
         try:
             with self.outside(branch):
                 value = self.host.call_tool(path, name, given)
-            value = from_host(value)
-            size = measured_bytes(value, self.limits.tool_result_bytes)
-            if size > self.limits.tool_result_bytes:
-                raise LangError(
-                    "memory_exceeded",
-                    f"the result of tool {name} exceeds {self.limits.tool_result_bytes} bytes",
-                )
-            branch.allocate(size)
+            value = self.adopt(from_host(value))
+            bounded(value, f"the result of tool {name}", "tool_result_bytes")
+            branch.allocate(measured_bytes(value, self.limits.tool_result_bytes))
         except LangError as failure:
             error = failure.message
             raise
@@ -252,7 +252,7 @@ class Machine:
         if isinstance(found, Hit):
             if found.warning:
                 self.warnings.append(found.warning)
-            return (from_host(found.value),)
+            return (self.adopt(from_host(found.value)),)
         branch.path = f"{branch.path}task:{id}#{found.generation}/"
         return None
 
@@ -260,6 +260,7 @@ class Machine:
         branch = current()
         branch.path = branch.path[: branch.path.rindex(f"task:{id}#")]
         path = f"{branch.path}{place}"
+        bounded(value, f"the value of task {id}", "memory_bytes_kept")
         with self.outside(branch):
             self.host.task_done(path, id, source, value)
 
@@ -268,6 +269,10 @@ class Machine:
         path = branch.position(place)
         with self.outside(branch):
             self.host.task_reset(path, id)
+
+
+def _as_it_is(value: Value) -> Value:
+    return value
 
 
 class _Group:

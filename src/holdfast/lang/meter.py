@@ -11,12 +11,15 @@ Built-ins find the meter of their run through `ACTIVE`, so the same function ser
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NoReturn
 
 from holdfast.lang.api import LangError, Limits, Value
 
 CHUNK = 4096
+NESTED_SORTS = 64
 WORD_BYTES = 8
 
 
@@ -32,6 +35,7 @@ class Meter:
         self.alloc_left = limits.alloc_bytes
         self.output_left = limits.output_bytes
         self.prints_left = limits.prints
+        self.sorts = 0
         # The translated code counts this one cell down by itself and calls `refill` below zero.
         self.cell = [0]
         self.chunk = 0
@@ -91,6 +95,21 @@ class Meter:
                 details={"limit": self.deadline_name},
             )
 
+    @contextmanager
+    def sorting(self) -> Iterator[None]:
+        """A sort that calls back: bounded nesting, since each level takes much of the C stack."""
+        self.sorts += 1
+        try:
+            if self.sorts > NESTED_SORTS:
+                raise LangError(
+                    "memory_exceeded",
+                    f"sorts are nested deeper than {NESTED_SORTS} (stack overflow)",
+                    details={"limit": "depth"},
+                )
+            yield
+        finally:
+            self.sorts -= 1
+
     def loop_limit(self) -> NoReturn:
         raise LangError(
             "loop_limit_exceeded",
@@ -100,7 +119,20 @@ class Meter:
         )
 
 
-ACTIVE: ContextVar[Meter] = ContextVar("meter")
+class Unmetered(Meter):
+    """Stands in outside a run: encoding and comparing values there is charged to nobody."""
+
+    def refill(self) -> None:
+        self.cell[0] = CHUNK
+
+    def burn(self, amount: int) -> None:
+        return None
+
+    def allocate(self, amount_bytes: int) -> None:
+        self.alloc_left = self.limits.alloc_bytes
+
+
+ACTIVE: ContextVar[Meter] = ContextVar("meter", default=Unmetered(Limits()))  # noqa: B039  it charges nothing, so it may be shared
 
 
 def active() -> Meter:
@@ -121,6 +153,13 @@ def grow(items: int) -> None:
     meter.alloc_left -= 16 + items * WORD_BYTES
     if meter.alloc_left < 0:
         meter.allocate(0)
+
+
+def copied(items: int, bytes_each: int = WORD_BYTES) -> None:
+    """Charge a copy of a collection: the memory in full, the work at the speed of a block copy."""
+    meter = ACTIVE.get()
+    meter.spend(1 + (items >> 6))
+    meter.allocate(16 + items * bytes_each)
 
 
 def refuse_size(limit: str, what: str) -> NoReturn:

@@ -7,17 +7,19 @@ depth; sizes are estimates of the memory a value takes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from types import FunctionType
 from typing import Any
 
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.dates import TEMPORAL
+from holdfast.lang.meter import ACTIVE
 from holdfast.lang.values import (
     Entry,
     Key,
     Keyword,
     Regex,
+    Stored,
     Symbol,
     Var,
     as_key,
@@ -29,7 +31,10 @@ from holdfast.lang.values import (
 )
 
 DEPTH_MAX = 500
-_PLAIN = frozenset({type(None), bool, int, float, str, Keyword, Symbol, Var, Regex, *TEMPORAL})
+_PLAIN = frozenset(
+    {type(None), bool, int, float, str, Keyword, Symbol, Var, Regex, Stored, *TEMPORAL}
+)
+_TEXT_KEYS = frozenset({str, Keyword})
 
 
 def from_host(value: Any, depth: int = 0) -> Value:
@@ -40,9 +45,20 @@ def from_host(value: Any, depth: int = 0) -> Value:
     if depth > DEPTH_MAX:
         raise LangError("type_error", f"data from the host is nested deeper than {DEPTH_MAX}")
     if kind is tuple or kind is list:
-        return tuple([from_host(item, depth + 1) for item in value])
+        below = depth + 1
+        return tuple([item if type(item) in _PLAIN else from_host(item, below) for item in value])
     if kind is Entry:
         return value
+    if kind is dict:
+        if _TEXT_KEYS.issuperset(map(type, value)) and _PLAIN.issuperset(map(type, value.values())):
+            return value.copy()  # a row of plain fields, checked at the speed of C
+        below = depth + 1
+        return {
+            (key if type(key) is str else as_key(from_host(unkey(key), below))): (
+                item if type(item) in _PLAIN else from_host(item, below)
+            )
+            for key, item in value.items()
+        }
     if isinstance(value, Mapping):
         return {
             as_key(from_host(unkey(key), depth + 1)): from_host(item, depth + 1)
@@ -102,6 +118,39 @@ def _named(value: Value) -> Value:
 
 def _key(key: Any) -> Any:
     return key.name.replace("-", "_") if type(key) is Keyword else key
+
+
+def bounded(value: Value, what: str, limit: str) -> None:
+    """Refuse a value whose size or nesting is beyond what may leave the program.
+
+    Shared parts count every time they occur, as they would when the value is written.
+    """
+    limits = ACTIVE.get().limits
+    most = getattr(limits, limit)
+    if measured_bytes(value, most) > most:
+        raise LangError(
+            "memory_limit_exceeded" if limit.startswith("memory") else "memory_exceeded",
+            f"{what} exceeds {most} bytes ({limit})",
+            hint="keep ids, counts and summaries, not whole results",
+            details={"limit": limit},
+        )
+    level, depth = [value], 0
+    while level:
+        if depth > limits.value_nesting:
+            raise LangError(
+                "memory_exceeded",
+                f"{what} is nested deeper than {limits.value_nesting} (value_nesting)",
+                details={"limit": "value_nesting"},
+            )
+        level, depth = [part for item in level for part in _parts(item)], depth + 1
+
+
+def _parts(value: Value) -> Iterable[Value]:
+    if isinstance(value, tuple | frozenset):
+        return value
+    if type(value) is dict:
+        return [*value.keys(), *value.values()]
+    return (value.value,) if type(value) is Key else ()
 
 
 def measured_bytes(value: Value, stop_bytes: int) -> int:

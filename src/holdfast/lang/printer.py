@@ -24,8 +24,11 @@ def readable(value: Value) -> str:
     return _write(value)
 
 
-def display(value: Value) -> str:
-    """What `str` makes of one value: strings bare, nil empty, collections as `readable`."""
+def display(value: Value, stop_chars: int = 0) -> str:
+    """What `str` makes of one value: strings bare, nil empty, collections as `readable`.
+
+    With `stop_chars` the text may end there, and work ends with it.
+    """
     kind = type(value)
     if kind is str:
         return value  # type: ignore[no-any-return]  # the check above is the proof
@@ -37,7 +40,7 @@ def display(value: Value) -> str:
         return str(value.source)
     if isinstance(value, Temporal):
         return str(value)
-    return _write(value)
+    return _write(value, stop_chars)
 
 
 def number_text(value: float) -> str:
@@ -84,7 +87,7 @@ def _scientific(value: float) -> str:
     return f"{sign}{significant[0]}.{significant[1:] or '0'}e{shift}"
 
 
-def _write(root: Value) -> str:
+def _write(root: Value, stop_chars: int = 0) -> str:
     """Depth-first with an own stack of pending text and values; `_Text` tells them apart."""
     if type(root) is str:
         return f'"{root.translate(_STRING_ESCAPES)}"'
@@ -106,6 +109,8 @@ def _write(root: Value) -> str:
             piece = _atom(value)
         out.append(piece)
         size += len(piece)
+        if stop_chars and size > stop_chars:
+            break
         if size > limits.string_chars:
             refuse_size("string_chars", "the text of a value")
     return "".join(out)

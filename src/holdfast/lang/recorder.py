@@ -75,7 +75,7 @@ class MappingJournal:
             self.entries[f"@tool {key}"] = row
             return
         self.entries[f"@task {key}"] = {**self._note(key), "source": row["source"]}
-        self.entries[key] = wire.decode(row["value"], revive=wire.reviver())
+        self.entries[key] = wire.decode(row["value"])
 
     def reset(self, kind: str, key: str) -> None:
         if key in self.entries:
@@ -202,7 +202,7 @@ class Recorder:
             row = self.journal.get("tool", key)
         if row is not None:
             self._check_same(row, given, path)
-            return wire.decode(row["value"], revive=wire.reviver())
+            return wire.decode(row["value"])
         value = self._execute(path, name, args)
         with self._lock:
             self.journal.put("tool", key, {**given, "value": wire.encode(value)})
@@ -261,7 +261,7 @@ class Recorder:
                 f"task {id!r} was recorded for {recorded[:_TEXT_SHOWN]} and is now asked for "
                 f"{source[:_TEXT_SHOWN]}; the recorded value is used"
             )
-        return Hit(wire.decode(row["value"], revive=wire.reviver()), warning)
+        return Hit(wire.decode(row["value"]), warning)
 
     def task_done(self, path: str, id: str, source: str, value: Value) -> None:
         try:

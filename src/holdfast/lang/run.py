@@ -20,7 +20,7 @@ from holdfast.lang.compiler import CodeCache, compile_source
 from holdfast.lang.link import Linker
 from holdfast.lang.machine import Ending, Machine
 from holdfast.lang.meter import ACTIVE
-from holdfast.lang.portable import measured_bytes
+from holdfast.lang.portable import bounded, measured_bytes
 from holdfast.lang.values import Reduced
 
 HISTORY_DEPTH = 3
@@ -83,6 +83,7 @@ def run(
     try:
         code = compile_source(source, limits=bounds, known=known, tools=offered, cache=cache)
         linker = Linker(machine, context=context or {}, memory=known, history=tuple(history))
+        machine.adopt = linker.adopt
         outcome = execute(machine, linker.link(code))
         result = _commit(machine, outcome, known, tuple(history))
     except LangError as error:
@@ -135,7 +136,11 @@ def _translate(machine: Machine, error: Exception) -> LangError:
         name = machine.names.get(getattr(error, "name", "") or "", "a name")
         found = LangError("unbound_var", f"{name} is not defined yet", hint="move its def up")
     elif isinstance(error, MemoryError):
-        found = LangError("memory_exceeded", "the process is out of memory")
+        found = LangError(
+            "memory_exceeded",
+            "the process is out of memory",
+            details={"limit": "memory_bytes"},
+        )
     elif isinstance(error, TypeError) and (match := _ARITY.match(str(error))):
         found = _arity_error(machine, match)
     elif isinstance(error, OverflowError | ZeroDivisionError | FloatingPointError):
@@ -152,10 +157,9 @@ def _arity_error(machine: Machine, match: re.Match[str]) -> LangError:
         if code.co_name == name:
             shown = info.name or "the function"
             count = int(given) if given else info.arity - int(missing)
-            least = "at least " if info.rest else ""
-            return LangError(
-                "arity_error", f"{shown} takes {least}{info.arity} arguments, got {count}"
-            )
+            wanted = f"{'at least ' if info.rest else ''}{info.arity}"
+            noun = "argument" if wanted == "1" else "arguments"
+            return LangError("arity_error", f"{shown} takes {wanted} {noun}, got {count}")
     row = next((row for row in library.ROWS.values() if row.fn.__name__ == name), None)
     shown = row.name if row is not None else "the function"
     usage = row.usage_text if row is not None else ""
@@ -193,6 +197,7 @@ def _commit(
     machine: Machine, outcome: Ending, known: dict[str, Value], history: tuple[Value, ...]
 ) -> Result:
     """The state of the next turn. A failed turn leaves everything as it was."""
+    bounded(outcome.value, "the result", "result_bytes")
     if outcome.kind == "failed":
         return Result(ending="failed", value=outcome.value, memory=known, history=history)
     memory = dict(known)
@@ -201,13 +206,7 @@ def _commit(
             value = machine.namespace[generated]
             if machine.initial.get(generated, machine) is not value:
                 memory[name] = value
-    limit = machine.limits.memory_bytes_kept
-    if measured_bytes(tuple(memory.values()), limit) > limit:
-        raise LangError(
-            "memory_limit_exceeded",
-            f"the definitions take more than {limit} bytes (memory_bytes_kept)",
-            hint="define less: keep ids and summaries, not whole results",
-        )
+    bounded(tuple(memory.values()), "what the definitions hold", "memory_bytes_kept")
     if outcome.kind == "returned":
         return Result(ending="returned", value=outcome.value, memory=memory, history=history)
     kept = (outcome.value, *history)[:HISTORY_DEPTH]

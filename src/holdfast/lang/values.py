@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.dates import TEMPORAL, Temporal
-from holdfast.lang.meter import grow, spend
+from holdfast.lang.meter import ACTIVE, grow, spend
 
 
 class Keyword:
@@ -97,6 +97,16 @@ class Reduced:
         self.value = value
 
 
+class Stored:
+    """A function as a parent holds it: its source and what it closes over. Never compiled there."""
+
+    __slots__ = ("env", "source")
+
+    def __init__(self, source: str, env: dict[str, Value]) -> None:
+        self.source = source
+        self.env = env
+
+
 class Entry(tuple[Value, Value]):
     """A map entry: a pair that `key`, `val` and `map-entry?` know from other vectors."""
 
@@ -162,8 +172,8 @@ def _wrap(value: Value) -> Any:
     if kind is tuple or kind is Entry:
         spend(len(value))
         items = tuple(as_key(item) for item in value)
-        if kind is tuple and all(map(_is_same, items, value)) and not _holds_tuple(items):
-            return value
+        if all(map(_is_same, items, value)) and not _holds_tuple(items):
+            return items
         return Key(value, ("vector", items))
     if kind is dict:
         spend(len(value))
@@ -281,7 +291,8 @@ def sort_values(
         ranks = [each.name for each in keys]
     else:
         ranks = list(map(cmp_to_key(compare), keys))
-    order = sorted(range(count), key=ranks.__getitem__, reverse=reverse)
+    with ACTIVE.get().sorting():
+        order = sorted(range(count), key=ranks.__getitem__, reverse=reverse)
     return [values[index] for index in order]
 
 
@@ -333,7 +344,8 @@ def sorted_keys(keys: Iterable[Any]) -> list[Any]:
     elif kinds == {str} or kinds == {int}:
         found.sort()
     elif found:
-        found.sort(key=lambda key: _ORDER(unkey(key)))
+        with ACTIVE.get().sorting():
+            found.sort(key=lambda key: _ORDER(unkey(key)))
     return found
 
 

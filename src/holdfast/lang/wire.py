@@ -4,7 +4,8 @@ Owns the encoding that the cases file, the journal and the sandbox's pipe share:
 ":k", a string that starts with ":" is {"$str": …}, sets {"$set": […]}, maps whose keys are not all
 plain texts or keywords {"$map": [[k, v], …]}, floats JSON lacks {"$num": "Inf"}, and
 {"$sym"} {"$var"} {"$regex"} {"$entry"} {"$return"} {"$fail"} {"$inst"} {"$instant"} {"$date"}
-{"$duration"}. A function is {"$fn": source, "env": {name: value}}: decoding it compiles it.
+{"$duration"}. A function is {"$fn": source, "env": {name: value}} and becomes a `Stored`: text
+that only a run, behind its walls, compiles.
 
 What comes in may be hostile: shapes are checked, depth is bounded, unknown tags are refused.
 """
@@ -12,23 +13,20 @@ What comes in may be hostile: shapes are checked, depth is bounded, unknown tags
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
 from holdfast.lang import library
 from holdfast.lang.api import LangError, Limits, Value
-from holdfast.lang.compiler import compile_source
 from holdfast.lang.dates import Date, Duration, Instant, LocalDate
-from holdfast.lang.link import Linker
-from holdfast.lang.machine import Ending, Machine
-from holdfast.lang.meter import ACTIVE
+from holdfast.lang.machine import Ending
 from holdfast.lang.regexes import compile_regex
-from holdfast.lang.run import NoHost
 from holdfast.lang.values import (
     Entry,
     Keyword,
     Regex,
+    Stored,
     Symbol,
     Var,
     as_key,
@@ -39,6 +37,7 @@ from holdfast.lang.values import (
 )
 
 DEPTH_MAX = 500
+INT_PLAIN = 10**4000
 _NUMBERS = {"Inf": math.inf, "-Inf": -math.inf, "NaN": math.nan}
 Revive = Callable[[str, dict[str, Value]], Value]
 
@@ -55,8 +54,11 @@ def _encode(value: Value, depth: int) -> Any:
     if depth > DEPTH_MAX:
         raise LangError("type_error", f"a value nested deeper than {DEPTH_MAX} cannot be sent")
     kind = type(value)
-    if value is None or kind is bool or kind is int:
+    if value is None or kind is bool:
         return value
+    if kind is int:
+        # JSON readers, Python's among them, refuse long digit strings; hexadecimal is linear.
+        return value if -INT_PLAIN < value < INT_PLAIN else {"$int": hex(value)}
     if kind is str:
         return {"$str": value} if value.startswith(":") else value
     if kind is Keyword:
@@ -116,6 +118,9 @@ def _encode_rare(value: Value, depth: int) -> Any:
             return {tag: _encode(value.value, depth + 1)}
         case FunctionType():
             return _encode_function(value, depth)
+        case Stored():
+            env = {name: _encode(item, depth + 1) for name, item in value.env.items()}
+            return {"$fn": value.source, "env": env} if env else {"$fn": value.source}
         case _:
             raise LangError("type_error", f"a {type_name(value)} cannot be sent")
 
@@ -161,7 +166,12 @@ def refuse_functions(source: str, env: dict[str, Value]) -> Value:
     raise LangError("type_error", "a function cannot be read here")
 
 
-def decode(data: Any, *, revive: Revive = refuse_functions, limits: Limits | None = None) -> Value:
+def keep_functions(source: str, env: dict[str, Value]) -> Value:
+    """Functions stay text: what a parent does with what a worker or a journal says."""
+    return Stored(source, env)
+
+
+def decode(data: Any, *, revive: Revive = keep_functions, limits: Limits | None = None) -> Value:
     """The value of JSON-safe data. Raises `LangError` `type_error` for what is no encoding."""
     return _decode(data, 0, revive, limits or Limits())
 
@@ -207,8 +217,10 @@ def _decode_tagged(
     elif len(data) == 1:
         if tag in ("$str", "$sym", "$var", "$regex") and type(body) is str:
             return _decode_text(tag, body, limits)
-        if tag == "$num" and body in _NUMBERS:
+        if tag == "$num" and type(body) is str and body in _NUMBERS:
             return _NUMBERS[body]
+        if tag == "$int" and type(body) is str and len(body) <= limits.int_digits:
+            return _decode_int(body)
         if tag in _TIMES and type(body) is int:
             return _TIMES[tag](body)
         if tag in ("$return", "$fail"):
@@ -232,6 +244,13 @@ def _decode_text(tag: str, body: str, limits: Limits) -> Value:
     return {"$str": str, "$sym": Symbol, "$var": Var}[tag](body)
 
 
+def _decode_int(body: str) -> int:
+    try:
+        return int(body, 16)
+    except ValueError:
+        raise LangError("type_error", "$int is no encoded value") from None
+
+
 def _decode_items(tag: str, body: list[Any], below: Callable[[Any], Value]) -> Value:
     if tag == "$set":
         return frozenset(as_key(below(item)) for item in body)
@@ -245,30 +264,10 @@ def _decode_items(tag: str, body: list[Any], below: Callable[[Any], Value]) -> V
 # --- state between turns -------------------------------------------------------------------------
 
 
-def reviver(known: Iterable[str] = (), limits: Limits | None = None) -> Revive:
-    """Compiles stored functions. They get their real namespace when a run adopts them."""
-    bounds = limits or Limits()
-    names = tuple(known)
-
-    def revive(source: str, env: dict[str, Value]) -> Value:
-        machine = Machine(NoHost(), bounds)
-        token = ACTIVE.set(machine.root)
-        try:
-            captures = {name: f"e{index}" for index, name in enumerate(env)}
-            code = compile_source(source, limits=bounds, known=names, captures=captures)
-            linker = Linker(machine, context={}, memory={}, history=())
-            return linker.link(code)(*env.values())
-        finally:
-            ACTIVE.reset(token)
-
-    return revive
-
-
 def encode_memory(memory: Mapping[str, Value]) -> dict[str, Any]:
     return {name: encode(value) for name, value in memory.items()}
 
 
 def decode_memory(data: Mapping[str, Any], limits: Limits | None = None) -> dict[str, Value]:
-    """Definitions of an earlier turn; functions among them may call each other by name."""
-    revive = reviver(data, limits)
-    return {name: decode(item, revive=revive, limits=limits) for name, item in data.items()}
+    """Definitions of an earlier turn; functions stay `Stored` until a run uses them."""
+    return {name: decode(item, revive=keep_functions, limits=limits) for name, item in data.items()}

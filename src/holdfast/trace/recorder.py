@@ -84,8 +84,9 @@ class Recorder:
     def start_session(self, agent_name: str, task: str = "", session_id: str = "") -> str:
         """Open a session below the ambient one and make it ambient; returns its id."""
         found = session_id or self.sessions.nest(self.ids.new())
-        name, text = (clip(part, self.redactor, 400) for part in (agent_name, task))
-        self.sink.open_session(Session(found, now_ms(), name, text))
+        # Within a recording that needs a session this is part of it, and guarded already.
+        open_row = self._open_row if getattr(self.busy, "now", False) else self._open
+        open_row(found, agent_name, task)
         self.sessions.enter(found)
         self.entered()
         return found
@@ -94,13 +95,27 @@ class Recorder:
         """Close a session (the ambient one unless said) and return to its parent. Idempotent."""
         found = session_id or self.sessions.current()
         if found:
-            self.sink.close_session(found, now_ms())
+            self._close(found)
             self.sessions.leave(found)
             self.entered()
 
     def session_id(self) -> str:
         """The ambient session, opened for this program if there is none."""
         return self.sessions.current() or self.start_session(*_program(self.redactor))
+
+    @_harmless
+    def _open(self, session_id: str, agent_name: str, task: str) -> str:
+        return self._open_row(session_id, agent_name, task)
+
+    def _open_row(self, session_id: str, agent_name: str, task: str) -> str:
+        name, text = self._text(agent_name, 400), self._text(task, 400)
+        self.sink.open_session(Session(session_id, now_ms(), name, text))
+        return session_id
+
+    @_harmless
+    def _close(self, session_id: str) -> str:
+        self.sink.close_session(session_id, now_ms())
+        return session_id
 
     @_harmless
     def failure(self, error: BaseException, origin: str = "handled", session_id: str = "") -> str:
@@ -130,8 +145,8 @@ class Recorder:
         if error is None and self.level == "warning":
             return ""
         payload = {
-            "call_id": clip(call_id, self.redactor, 80) if call_id else self.ids.new(),
-            "model": clip(model, self.redactor, 120),
+            "call_id": self._text(call_id, 80) or self.ids.new(),
+            "model": self._text(model, 120),
             "tokens_in": _count(tokens_in),
             "tokens_out": _count(tokens_out),
             "duration_ms": _whole_ms(duration_ms),
@@ -153,7 +168,7 @@ class Recorder:
         session_id: str = "",
     ) -> str:
         texts = {"question": question, "answer": answer, "reason": reason}
-        clipped = {name: clip(text, self.redactor, TEXT_CHARS_MAX) for name, text in texts.items()}
+        clipped = {name: self._text(text, TEXT_CHARS_MAX) for name, text in texts.items()}
         return self._emit("decision", {**clipped, "context": self._value(context)}, session_id)
 
     @_harmless
@@ -188,7 +203,7 @@ class Recorder:
             return ""
         payload: dict[str, Any] = {
             "call_id": call.call_id,
-            "tool": clip(call.tool, self.redactor, 120),
+            "tool": self._text(call.tool, 120),
             "arguments": self._values(call.arguments),
             "exit_code": code if code is None or code >= 0 else None,
             "signal": -code if code is not None and code < 0 else None,
@@ -216,6 +231,13 @@ class Recorder:
         event = Event(self.ids.new(), where, now_ms(), kind, present, tokens)
         self.sink.write(event)
         return event.id
+
+    def _text(self, text: object, chars_max: int) -> str:
+        """A text that is shown as it is; anything else a program gave instead is described."""
+        if type(text) is str:
+            return clip(text, self.redactor, chars_max)
+        found = describe(text, self.redactor)
+        return str(found.get("value", found["type"]))
 
     def _value(self, value: Any) -> dict[str, Any] | None:
         return None if value is None else describe(value, self.redactor, limits=_SHOWN)
@@ -290,8 +312,8 @@ class ToolCall:
     exit_code: int | None
 
     def __enter__(self) -> Self:
-        self.started_s = time.perf_counter()
         self.streams.start()
+        self.started_s = time.perf_counter()
         return self
 
     def __exit__(
@@ -324,7 +346,7 @@ class SessionBlock:
 
 def _program(redactor: Redactor) -> tuple[str, str]:
     """The name and the command line of this program, for a session nobody opened."""
-    arguments = [str(word) for word in getattr(sys, "argv", [])] or ["python"]
+    arguments = [word for word in getattr(sys, "argv", ()) if type(word) is str] or ["python"]
     name = Path(arguments[0]).name or "python"
     return name, " ".join(redactor.value([name, *arguments[1:]]))
 

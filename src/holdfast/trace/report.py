@@ -125,8 +125,9 @@ def line(event: Event) -> str:
 
 
 def _within(opening: str, parts: list[str], closing: str, size: int | None) -> str:
-    more = (size or 0) - len(parts)
-    return opening + ", ".join([*parts, *([f"…{more} more"] if more > 0 else [])]) + closing
+    more, middle = (size or 0) - len(parts), (len(parts) + 1) // 2
+    gap = [f"…{more} more…"] if more > 0 else []
+    return opening + ", ".join([*parts[:middle], *gap, *parts[middle:]]) + closing
 
 
 def _header(row: read.SessionRow) -> str:

@@ -38,40 +38,53 @@ from holdfast.worker.workshop import Workshop
 async def run_attempt(shop: Workshop, claim: Claim) -> Decision | None:
     """Run a claimed attempt and settle it; None when another attempt owns the task by then."""
     _say(shop, claim, "attempt", f"{claim.fence.session} started")
-    settling = asyncio.Event()
-    work = asyncio.create_task(_work(shop, claim, settling))
-    lease = asyncio.create_task(_keep_lease(shop, claim, work, settling))
+    work = asyncio.create_task(_work(shop, claim))
+    lease = asyncio.create_task(_keep_lease(shop, claim, work))
     try:
-        return await work
+        decision, root = await work
     except Stale:
         _say(shop, claim, "attempt", f"{claim.fence.session} lost its lease")
+        return None
+    except asyncio.CancelledError:
+        this = asyncio.current_task()
+        if this is None or this.cancelling():
+            raise
+        _say(shop, claim, "attempt", f"{claim.fence.session} lost its lease while it settled")
         return None
     finally:
         work.cancel()
         lease.cancel()
         await asyncio.gather(work, lease, return_exceptions=True)
+    # Only now: an attempt that has settled has no lease to keep, and nothing may cut this short.
+    if root is not None and decision.event in ("succeed", "fail"):
+        await asyncio.to_thread(show_branch, shop, claim.fence.goal)
+        # The work is in the private git directory; the checkout was only a place to work in.
+        await asyncio.to_thread(shutil.rmtree, root, ignore_errors=True)
+    return decision
 
 
-async def _work(shop: Workshop, claim: Claim, settling: asyncio.Event) -> Decision:
+async def _work(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]:
+    """Everything under the lease; also the checkout that can go once the work is shown."""
     try:
         repository = await asyncio.to_thread(shop.repository, claim)
         workspace = await asyncio.to_thread(shop.workspace, claim, repository)
         bundle, base_tree = await _bundle(shop, claim, repository, workspace)
         outcome = await _execute(shop, claim, bundle, workspace, base_tree)
     except asyncio.CancelledError:
-        return await asyncio.shield(_settle_cancelled(shop, claim))
+        return await asyncio.shield(_settle_cancelled(shop, claim)), None
     except Stale:
         raise
     except Unavailable as error:
         outcome = Outcome(kind="failed", failure="transient", reason=error.code, detail=str(error))
-        return await shop.engine.acall(settle, claim.fence, outcome)
+        return await shop.engine.acall(settle, claim.fence, outcome), None
     except HoldfastError as error:
         outcome = Outcome(kind="failed", failure="policy", reason=error.code, detail=str(error))
-        return await shop.engine.acall(settle, claim.fence, outcome)
+        return await shop.engine.acall(settle, claim.fence, outcome), None
     except Exception as error:  # a bug, ours or a tool's: the goal ends with the evidence
         outcome = Outcome(kind="failed", failure="unknown", reason="crashed", detail=_where(error))
-        return await shop.engine.acall(settle, claim.fence, outcome)
-    return await _settle(shop, claim, repository, workspace, outcome, base_tree, settling)
+        return await shop.engine.acall(settle, claim.fence, outcome), None
+    decision = await _settle(shop, claim, repository, workspace, outcome, base_tree)
+    return decision, workspace.root
 
 
 async def _execute(
@@ -173,27 +186,20 @@ async def _settle(
     workspace: TaskWorkspace,
     outcome: Outcome,
     base_tree: str,
-    settling: asyncio.Event,
 ) -> Decision:
-    """Commit what was done, settle, show it on the goal's branch; merge if another was first."""
+    """Commit what was done and settle; merge if another was first."""
     while True:
         kept = await asyncio.to_thread(
             _commit, shop, claim, repository, workspace, outcome, base_tree
         )
-        settling.set()
         try:
             decision = await shop.engine.acall(settle, claim.fence, kept)
         except Refused as refused:
             if refused.code != "tip_moved":
                 raise
-            settling.clear()
             continue
         break
     _say(shop, claim, "attempt", f"{claim.fence.session} {kept.kind}: {_headline(kept)}")
-    if decision.event in ("succeed", "fail"):
-        await asyncio.to_thread(show_branch, shop, claim.fence.goal)
-        # The work is in the private git directory; the checkout was only a place to work in.
-        await asyncio.to_thread(shutil.rmtree, workspace.root, ignore_errors=True)
     return decision
 
 
@@ -241,24 +247,17 @@ async def _settle_cancelled(shop: Workshop, claim: Claim) -> Decision:
 
 
 async def _keep_lease(
-    shop: Workshop, claim: Claim, work: asyncio.Task[Decision], settling: asyncio.Event
+    shop: Workshop, claim: Claim, work: asyncio.Task[tuple[Decision, Path | None]]
 ) -> None:
-    """Renew by a third of the lease; stop the work when asked to, or before the lease can end.
-
-    Once the attempt is being settled there is nothing to stop: the store takes its outcome or
-    refuses it, and after that a renewal is refused because the attempt has ended.
-    """
+    """Renew by a third of the lease; stop the work when asked to, or before the lease can end."""
     lease_s = claim.lease_s
     deadline = shop.clock.monotonic_s() + lease_s
     while not work.done():
         await shop.clock.sleep(lease_s / 3)
-        if settling.is_set():
-            continue
         try:
             answer = await shop.engine.acall(renew, claim.fence, lease_s=lease_s)
         except Stale:
-            if not settling.is_set():
-                work.cancel()
+            work.cancel()
             return
         except HoldfastError as error:
             if shop.clock.monotonic_s() + lease_s / 3 > deadline:
