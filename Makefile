@@ -76,6 +76,9 @@ $(PEERS)/.ready: $(wildcard benchmarks/peers*.txt) | system
 bench: bench-setup  ## what a durable step costs, beside its peers
 	@$(BIN)/python benchmarks/steps.py
 
+bench: bench-setup  ## every benchmark beside its peers
+	$(BIN)/python benchmarks/lisp.py
+
 fuzz-lisp: setup-dev  ## ten minutes of fuzzing the reader and the analyser
 	HOLDFAST_FUZZ_S=600 $(BIN)/python -m pytest -q tests/lang/test_fuzz.py
 

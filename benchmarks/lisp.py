@@ -81,11 +81,15 @@ def translation() -> list[Row]:
 
     def once() -> object:
         number = next(versions)
-        lines = [
-            f"(defn step-{i} [x] (let [y (+ x {i + number}) z (if (odd? y) :odd :even)]"
-            f" {{:y y :z z :all (map inc [x y {i}])}}))"
-            for i in range(100)
-        ]
+        lines = []
+        for i in range(20):
+            lines += [
+                f"(defn step-{i} [rows limit]",
+                f"  (let [kept (filter (fn [row] (> (:amount row) {i + number})) rows)",
+                "        total (reduce + (map :amount kept))]",
+                "    (if (> total limit)",
+                f'      {{:step {i} :total total :note "over"}} {{:step {i} :total 0}})))',
+            ]
         return compile_source("\n".join(lines), limits=LIMITS)
 
     return [timed(SYSTEM, "translate_100_lines_ms", once, rounds=10)]

@@ -86,6 +86,8 @@ class Journal(Protocol):
 
     async def step(self, effectful: Effectful) -> bytes: ...
 
+    async def together(self, effectfuls: Sequence[Effectful]) -> list[bytes]: ...
+
     async def decision(self, key: str, value: bytes, answer: str, reason: str) -> None: ...
 
     def recorded(self, key: str) -> bytes | None: ...
@@ -120,7 +122,7 @@ class Recorded:
 
 
 class LiveJournal(Recorded):
-    """A journal that performs what is missing. One owner, one attempt, sequential.
+    """A journal that performs what is missing. One owner, one attempt, one call at a time.
 
     `probe(boundary, key)` is called at each durable boundary; tests kill the process there.
     """
@@ -166,6 +168,30 @@ class LiveJournal(Recorded):
             return self._born(effectful, earlier)
         return await self._effect(effectful, row, row.generation if row else 1)
 
+    async def together(self, effectfuls: Sequence[Effectful]) -> list[bytes]:
+        """Take pure steps at the same time; results, positions and evidence in the given order.
+
+        They become durable in one commit. When one raises, the others are waited for first.
+        """
+        assert all(effectful.effect == "pure" for effectful in effectfuls), "an effect has an order"
+        missing = [each for each in effectfuls if self.recorded(each.key) is None]
+        if missing:
+            await self.flush()  # as in `_pure`
+        done = await asyncio.gather(
+            *(effectful.perform() for effectful in missing), return_exceptions=True
+        )
+        performed: dict[str, Performed] = {}
+        for effectful, result in zip(missing, done, strict=True):
+            if isinstance(result, BaseException):
+                raise result
+            performed[effectful.key] = result
+        return [
+            self._keep(effectful, performed[effectful.key])
+            if effectful.key in performed
+            else await self.step(effectful)
+            for effectful in effectfuls
+        ]
+
     async def decision(self, key: str, value: bytes, answer: str, reason: str) -> None:
         """Record what was decided by something replay cannot see, such as a clock."""
         self._pending.append(
@@ -189,7 +215,9 @@ class LiveJournal(Recorded):
 
     async def _pure(self, effectful: Effectful) -> bytes:
         await self.flush()  # a paid reply must not wait for a slow search: one step is in flight
-        performed = await effectful.perform()
+        return self._keep(effectful, await effectful.perform())
+
+    def _keep(self, effectful: Effectful, performed: Performed) -> bytes:
         result = self._born(effectful, performed.result)
         self._pending.extend(performed.events)
         return result
@@ -333,6 +361,9 @@ class ReplayJournal(Recorded):
             raise EndOfJournal(effectful.key)
         self.compared += 1
         return self._answer(row, effectful.request)
+
+    async def together(self, effectfuls: Sequence[Effectful]) -> list[bytes]:
+        return [await self.step(effectful) for effectful in effectfuls]
 
     async def decision(self, key: str, value: bytes, answer: str, reason: str) -> None:
         row = self._rows.get(key)

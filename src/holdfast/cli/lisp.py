@@ -3,6 +3,7 @@
     holdfast lisp eval -e '(+ 1 2)'            one program; a file name or - instead of -e works too
     holdfast lisp eval f.lisp --data rows.json inputs are read as data/name in the program
     holdfast lisp repl                         definitions stay; *1 *2 *3 are the last results
+    holdfast lisp manual                       forms, built-ins and limits, as docs/lisp.md
     holdfast lisp cases cases.json --json      {"passed": n, "failed": […], "skipped": n}
 
 Exit codes: 0 a value or a return, 1 an error, a fail or a failed case, 2 a wrong command line.
@@ -36,6 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     repl = verbs.add_parser("repl", help="read, evaluate, print, again")
     cases = verbs.add_parser("cases", help="run a file of conformance cases")
     cases.add_argument("file", help="cases in the documented encoding")
+    page = verbs.add_parser("manual", help="the language's page, as docs/lisp.md has it")
+    page.add_argument("--json", action="store_true", help="one JSON object")
     for each in (run, repl, cases):
         each.add_argument("--json", action="store_true", help="one JSON object")
         each.add_argument("--wall-s", type=float, help="longest a program may run")
@@ -46,6 +49,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.verb == "eval":
         return evaluate(arguments, console)
+    if arguments.verb == "manual":
+        return manual(console)
     if arguments.verb == "repl":
         return repl(arguments, console)
     return cases(arguments, console)
@@ -149,6 +154,16 @@ def _text(value: Any) -> str:
         return f"(not shown: {error.message})"
     finally:
         ACTIVE.reset(token)
+
+
+def manual(console: Console) -> int:
+    from holdfast.lang.manual import manual as page
+
+    if console.json:
+        console.emit({"manual": page()})
+    else:
+        console.say(page().rstrip("\n"))
+    return 0
 
 
 # --- cases ---------------------------------------------------------------------------------------

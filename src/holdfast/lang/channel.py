@@ -74,6 +74,11 @@ class Channel:
         del self._buffer[: 4 + size]
         return _parse(body, self.items_max)
 
+    @property
+    def quiet(self) -> bool:
+        """Whether everything that arrived was part of a frame that was received."""
+        return not self._buffer
+
     def hang_up(self) -> None:
         """End the stream both ways, so that whoever reads or writes it stops; any thread may."""
         with contextlib.suppress(OSError):

@@ -30,7 +30,7 @@ from holdfast.lang.values import (
     unkey,
 )
 
-DEPTH_MAX = 500
+DEPTH_MAX = 200
 _PLAIN = frozenset(
     {type(None), bool, int, float, str, Keyword, Symbol, Var, Regex, Stored, *TEMPORAL}
 )

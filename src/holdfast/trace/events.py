@@ -31,7 +31,8 @@ class Session(NamedTuple):
 class Event(NamedTuple):
     """One immutable fact. `payload` has readable keys and is redacted; `ts` is ms since the epoch.
 
-    `tokens` is what the event adds to its session's total.
+    Values of None mean that there is nothing to say. `tokens` is what the event adds to its
+    session's total.
     """
 
     id: str

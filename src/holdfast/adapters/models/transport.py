@@ -25,6 +25,7 @@ REPLY_BYTES_MAX = 32_000_000
 CONNECT_S_MAX = 10.0
 PROBE_S_MAX = 3.0  # a refusal is due within 5 s, and loading a provider's library takes up to 1.5
 T = TypeVar("T")
+Client = httpx2.AsyncClient
 
 
 class ReplyTooLarge(httpx2.ReadError):
@@ -167,6 +168,14 @@ def checked_url(url: str, *, variable: str) -> str:
             code="bad_endpoint",
         )
     return url.rstrip("/")
+
+
+def checked_key(key: str, *, variable: str) -> str:
+    """`key` without blanks around it. Raises `Refused` when it holds what no header can carry."""
+    key = key.strip()
+    if not (key.isascii() and key.isprintable()):
+        raise Refused(f"{variable} holds characters no key has", code="missing_key")
+    return key
 
 
 def is_loopback(url: str) -> bool:
