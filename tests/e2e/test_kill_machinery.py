@@ -78,7 +78,7 @@ def prove_whole(
     driver: Driver, result: dict[str, Any], uninterrupted: tuple[str, Counter[str]], kills: int
 ) -> None:
     expected, once = uninterrupted
-    assert (result["state"], result["outcome"]) == ("complete", "passed"), result
+    assert (result["state"], result["outcome"]) == ("complete", "passed"), result["tasks"]
     assert broken_invariants(driver.store) == []
     assert tree(driver.repo, result["branch"]) == expected
     again = happened(driver) - once
