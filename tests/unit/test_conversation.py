@@ -66,6 +66,6 @@ def test_without_offered_tools_what_was_seen_is_one_text_of_the_user() -> None:
     call = ToolCall(id="1", name="t", arguments="{}")
     spoken.assistant(ModelReply(text="call"), [call], "t001/model")
     spoken.observe([(call, "one", "a"), (call, "two", "b")])
-    assert [message.calls for message in spoken.messages] == [(), (), ()] + [()]
+    assert [message.calls for message in spoken.messages] == [(), (), (), ()]
     assert spoken.messages[-1].content == "t answered:\none\n\nt answered:\ntwo"
     assert spoken.origins[-1] == "a"
