@@ -7,7 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from holdfast.agent.conversation import Conversation, encode, first_difference
-from holdfast.domain.ports import Message, ModelReply, ToolCall
+from holdfast.domain.ports import Message, ModelReply, ToolCall, ToolSpec
+
+TOOL = ToolSpec(name="t", description="", parameters={}, effect="pure")
 
 moves = st.lists(
     st.tuples(st.sampled_from(["assistant", "tool", "user", "turn"]), st.text(max_size=12)),
@@ -17,14 +19,14 @@ moves = st.lists(
 
 @given(moves)
 def test_deltas_add_up_to_the_whole_conversation(script: list[tuple[str, str]]) -> None:
-    talk = Conversation(model="m", seed=1, tools=(), system="s", user="u")
+    talk = Conversation(model="m", seed=1, tools=[TOOL], system="s", user="u")
     bodies = []
     for move, text in script:
         call = ToolCall(id=text, name="t", arguments=text)
         if move == "assistant":
             talk.assistant(ModelReply(text=text), [call] if text else [], "o")
         elif move == "tool":
-            talk.tool(call, text, "o")
+            talk.observe([(call, text, "o")])
         elif move == "user":
             talk.user(text, "o")
         else:

@@ -19,7 +19,7 @@ def test_the_first_delta_holds_what_the_take_began_with_and_later_ones_only_what
     assert b'"after":0' in first
     call = ToolCall(id="1", name="t", arguments="{}")
     spoken.assistant(ModelReply(text="", calls=(call,)), [call], "t001/model")
-    spoken.tool(call, "seen", "t001/call:0")
+    spoken.observe([(call, "seen", "t001/call:0")])
     spoken.user("go on", "t001")
     assert spoken.delta() == encode(
         {
@@ -59,3 +59,13 @@ def test_a_difference_is_named_by_field_and_byte(
     recorded: bytes, now: bytes, where: tuple[str, int]
 ) -> None:
     assert first_difference(recorded, now) == where
+
+
+def test_without_offered_tools_what_was_seen_is_one_text_of_the_user() -> None:
+    spoken = Conversation(model="x", seed=7, tools=[], system="be", user="do")
+    call = ToolCall(id="1", name="t", arguments="{}")
+    spoken.assistant(ModelReply(text="call"), [call], "t001/model")
+    spoken.observe([(call, "one", "a"), (call, "two", "b")])
+    assert [message.calls for message in spoken.messages] == [(), (), (), ()]
+    assert spoken.messages[-1].content == "t answered:\none\n\nt answered:\ntwo"
+    assert spoken.origins[-1] == "a"
