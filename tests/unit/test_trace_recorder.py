@@ -168,6 +168,12 @@ def test_a_model_call_block_records_time_usage_and_what_was_said(world: World) -
     assert event.tokens == 0  # known to the writer alone; readers sum the payloads
 
 
+def test_a_call_without_an_id_of_its_own_goes_by_its_event_s(world: World) -> None:
+    event_id = world.recorder.llm_call("m")
+    world.recorder.llm_call("m", call_id="mine")
+    assert [event.payload["call_id"] for event in world.events()] == [event_id, "mine"]
+
+
 def test_a_model_call_that_raises_is_recorded_with_its_failure(world: World) -> None:
     with pytest.raises(ValueError, match="bad"), LlmCall(world.recorder, "m", None, ""):
         raise ValueError("bad")

@@ -88,7 +88,7 @@ FIELDS: dict[Kind, dict[str, Field]] = {
         "step": Field("p"),  # inside Holdfast: the step whose bytes this is about
     },
     "llm_call": {
-        "call_id": Field("c"),
+        "call_id": Field("c"),  # left out where it is the event's own id
         "model": Field("m"),
         "operation": Field("a"),  # chat unless said
         "tokens_in": Field("i"),

@@ -149,11 +149,14 @@ class Recorder:
         tokens_cached: int | None = None,
         cost_nusd: int | None = None,
     ) -> str:
-        """Record one model call. A count that is None stays unknown, which is not zero."""
+        """Record one model call. A count that is None stays unknown, which is not zero.
+
+        A call without an id of its own goes by its event's.
+        """
         if error is None and self.level == "warning":
             return ""
         payload: dict[str, Any] = {
-            "call_id": self._text(call_id, 80) or self.ids.new(),
+            "call_id": self._text(call_id, 80) if call_id else None,
             "model": self._text(model, 120),
             "tokens_in": _count(tokens_in),
             "tokens_out": _count(tokens_out),
