@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from re import (  # type: ignore[attr-defined]  # the only way to see nested quantifiers
     _constants as _op,
 )
@@ -34,13 +34,23 @@ _QUOTED = re.compile(r"\\Q(.*?)(?:\\E|\Z)", re.DOTALL)
 
 def compile_regex(source: str, limits: Limits) -> Regex:
     """A compiled pattern; refuses what is too long, malformed or sure to backtrack."""
+    _check_length(source, limits)
+    return Regex(source, _compiled(source))
+
+
+def sent_regex(source: str, limits: Limits) -> Regex:
+    """A pattern that came from outside, compiled where it is used: some take seconds to compile."""
+    _check_length(source, limits)
+    return Regex(source, partial(_compiled, source))
+
+
+def _check_length(source: str, limits: Limits) -> None:
     if len(source.encode("utf-8", "replace")) > limits.regex_pattern_bytes:
         raise LangError(
             "type_error",
             f"a regex pattern is longer than {limits.regex_pattern_bytes} bytes "
             "(regex_pattern_bytes)",
         )
-    return Regex(source, _compiled(source))
 
 
 @lru_cache(maxsize=256)
