@@ -1505,3 +1505,1017 @@
 ;=> {:a {:c 2}}
 (dissoc {:a 1} :a)
 ;=> {}
+(let [{:keys [a] :as m :or {a 2}} {}] [a m])
+;=> [2 {}]
+(let [[x & xs] "abc"] [x xs])
+;=> ["a" ["b" "c"]]
+(let [[[a b] {:keys [c]}] [[1 2] {:c 3}]] [a b c])
+;=> [1 2 3]
+(let [{[a b] :xy} {:xy [1 2]}] [a b])
+;=> [1 2]
+(let [{:keys [:a :b]} {:a 1 :b 2}] [a b])
+;=> [1 2]
+(let [{n :name {:keys [city]} :address} {:name "x" :address {:city "y"}}] [n city])
+;=> ["x" "y"]
+((fn [{:keys [a]} [b c]] [a b c]) {:a 1} [2 3])
+;=> [1 2 3]
+(loop [[x & xs] [1 2 3] acc 0] (if x (recur xs (+ acc x)) acc))
+;=> 6
+(let [_ 1 _ 2] _)
+;=> 2
+(do (defn f [& xs] xs) [(f) (f 1)])
+;=> [nil [1]]
+(do (defn f [{:keys [a b] :or {b 2}}] [a b]) (f {:a 1}))
+;=> [1 2]
+(for [x [1 2] :let [y (inc x)] :when (even? y)] [x y])
+;=> [[1 2]]
+(for [x (range 4) :while (< x 2) y (range 2)] [x y])
+;=> [[0 0] [0 1] [1 0] [1 1]]
+(for [[a b] [[1 2] [3 4]]] (+ a b))
+;=> [3 7]
+(for [{:keys [a]} [{:a 1} {:a 2}]] a)
+;=> [1 2]
+(for [x nil] x)
+;=> []
+(for [x "ab"] x)
+;=> ["a" "b"]
+(for [x []] x)
+;=> []
+(doseq [x [1 2] y [3]] [x y])
+;=> nil
+(some->> [1 2 3] (filter even?) first)
+;=> 2
+(cond-> {:a 1} true (assoc :b 2) nil (assoc :c 3))
+;=> {:a 1 :b 2}
+(-> [3 1 2] sort reverse)
+;=> [3 2 1]
+(-> {:a {:b 1}} (update-in [:a :b] inc) (get-in [:a :b]))
+;=> 2
+(->> (range 10) (filter odd?) (map #(* % %)) (reduce +))
+;=> 165
+(as-> [1 2] v (map inc v) (reduce + v))
+;=> 5
+(if-some [x 0] x :none)
+;=> 0
+(when-let [[a] [1]] a)
+;=> 1
+(if-let [x false] 1 2)
+;=> 2
+(case :a :b 1 :a 2)
+;=> 2
+(case 1 (1 2 3) :low 4 :mid :high)
+;=> :low
+(case "x" ("x" "y") 1 2)
+;=> 1
+(case 'sym sym 1 2)
+;=> 1
+(case true true 1 false 2)
+;=> 1
+(case \a \a 1 2)
+;=> 1
+(cond :else 5)
+;=> 5
+(cond (> 1 2) 1 (< 1 2) 2)
+;=> 2
+(and)
+;=> true
+(or)
+;=> nil
+(and true false nil)
+;=> false
+(or false nil 3)
+;=> 3
+(not nil)
+;=> true
+(not 0)
+;=> false
+(if 0 1 2)
+;=> 1
+(if "" 1 2)
+;=> 1
+(do (def a 1) (def b (inc a)) (+ a b))
+;=> 3
+(let [f (fn f [n] (if (zero? n) [] (conj (f (dec n)) n)))] (f 3))
+;=> [1 2 3]
+(map first {:a 1 :b 2})
+;=> [:a :b]
+(map second {:a 1 :b 2})
+;=> [1 2]
+(reduce (fn [acc [k v]] (assoc acc v k)) {} {:a 1 :b 2})
+;=> {1 :a 2 :b}
+(reduce-kv (fn [m k v] (assoc m k (inc v))) {} {:a 1})
+;=> {:a 2}
+(reduce-kv (fn [a k v] (reduced k)) nil {:a 1})
+;=> :a
+(reduce + 1 nil)
+;=> 1
+(reduce (fn [a b] (* a b)) [1 2 3 4])
+;=> 24
+(sort-by (juxt :a :b) [{:a 1 :b 2} {:a 1 :b 1}])
+;=> [{:a 1 :b 1} {:a 1 :b 2}]
+(sort-by :a [{:a 2} {:a nil} {:a 1}])
+;=> [{:a nil} {:a 1} {:a 2}]
+(sort-by :name [{:name "b"} {:name "a"}])
+;=> [{:name "a"} {:name "b"}]
+(sort-by identity > [1 3 2])
+;=> [3 2 1]
+(sort > [1.5 2 0])
+;=> [2 1.5 0]
+(sort [:b :a :c])
+;=> [:a :b :c]
+(sort ["B" "a" "C"])
+;=> ["B" "C" "a"]
+(sort {:b 1 :a 2})
+;=> [[:a 2] [:b 1]]
+(sort "hello")
+;=> ["e" "h" "l" "l" "o"]
+(group-by count ["a" "bb" "c"])
+;=> {1 ["a" "c"] 2 ["bb"]}
+(group-by :k [{:k nil}])
+;=> {nil [{:k nil}]}
+(partition 3 1 [1 2 3 4 5])
+;=> [[1 2 3] [2 3 4] [3 4 5]]
+(partition 2 2 ["pad"] [1 2 3])
+;=> [[1 2] [3 "pad"]]
+(partition-all 3 2 [1 2 3 4 5])
+;=> [[1 2 3] [3 4 5] [5]]
+(partition-by identity "aabbc")
+;=> [["a" "a"] ["b" "b"] ["c"]]
+(split-with #(< % 3) [1 2 3 4])
+;=> [[1 2] [3 4]]
+(split-at 0 [1 2])
+;=> [[] [1 2]]
+(split-at 5 [1 2])
+;=> [[1 2] []]
+(interpose ", " ["a" "b"])
+;=> ["a" ", " "b"]
+(interleave [1 2 3] [:a :b :c] ["x" "y"])
+;=> [1 :a "x" 2 :b "y"]
+(mapcat reverse [[1 2] [3 4]])
+;=> [2 1 4 3]
+(mapcat (fn [x] [x (* x x)]) [1 2 3])
+;=> [1 1 2 4 3 9]
+(keep #(get {:a 1} %) [:a :b])
+;=> [1]
+(keep {:a 1 :b nil} [:a :b])
+;=> [1]
+(distinct [:a :b :a])
+;=> [:a :b]
+(distinct "aab")
+;=> ["a" "b"]
+(frequencies [:a :b :a])
+;=> {:a 2 :b 1}
+(frequencies {})
+;=> {}
+(dedupe [1 1 nil nil])
+;=> [1 nil]
+(dedupe [])
+;=> []
+(conj [1] nil)
+;=> [1 nil]
+(conj #{} 1 1)
+;=> #{1}
+(conj {} [:a 1] [:b 2])
+;=> {:a 1 :b 2}
+(into [0] (map inc [1 2]))
+;=> [0 2 3]
+(into #{1} [2])
+;=> #{1 2}
+(into {} (map vector [:a :b] [1 2]))
+;=> {:a 1 :b 2}
+(into {:a 1} {:b 2})
+;=> {:a 1 :b 2}
+(into [] {:a 1})
+;=> [[:a 1]]
+(into [] "ab")
+;=> ["a" "b"]
+(get "abc" 10)
+;=> nil
+(get [1 2 3] -1)
+;=> nil
+(get {:a 1} nil)
+;=> nil
+(get-in [1 [2 3]] [1 0])
+;=> 2
+(get-in {:a 1} [:a :b])
+;=> nil
+(get-in {:a 1} [:b :c] :d)
+;=> :d
+(assoc [] 0 1)
+;=> [1]
+(assoc {:a 1} :a 2 :b 3)
+;=> {:a 2 :b 3}
+(update {:a 1} :a + 1 2)
+;=> {:a 4}
+(update {:a [1]} :a conj 2)
+;=> {:a [1 2]}
+(update-in {:a 1} [:b :c] (constantly 5))
+;=> {:a 1 :b {:c 5}}
+(dissoc {:a 1 :b 2 :c 3} :a :b)
+;=> {:c 3}
+(merge {:a 1} nil {:b 2})
+;=> {:a 1 :b 2}
+(merge-with + {:a 1 :b 2} {:a 10} {:b 20})
+;=> {:a 11 :b 22}
+(merge-with into {:a [1]} {:a [2]})
+;=> {:a [1 2]}
+(select-keys {:a 1 :b nil} [:a :b :c])
+;=> {:a 1 :b nil}
+(count {:a 1 :b 2})
+;=> 2
+(count #{1 2})
+;=> 2
+(empty? "")
+;=> true
+(every? pos? nil)
+;=> true
+(some pos? nil)
+;=> nil
+(some #(when (> % 2) (* % 10)) [1 2 3])
+;=> 30
+(some {:a 1} [:b :a])
+;=> 1
+(not-any? nil? [1])
+;=> true
+(last "abc")
+;=> "c"
+(first [])
+;=> nil
+(rest [1])
+;=> []
+(next nil)
+;=> nil
+(rest "abc")
+;=> ["b" "c"]
+(butlast nil)
+;=> nil
+(take 0 [1])
+;=> []
+(drop 0 [1])
+;=> [1]
+(take-while pos? nil)
+;=> []
+(drop-while pos? [])
+;=> []
+(drop-last 5 [1])
+;=> []
+(nth "abc" 5 :z)
+;=> :z
+(nth [nil] 0 :d)
+;=> nil
+(subvec [1 2 3 4] 1 3)
+;=> [2 3]
+(peek nil)
+;=> nil
+(pop nil)
+;=> nil
+(max 1 2 3.5)
+;=> 3.5
+(min 1)
+;=> 1
+(+ 1.5 1.5)
+;=> 3.0
+(- 1.5)
+;=> -1.5
+(* 1.5 2)
+;=> 3.0
+(rem 7 -2)
+;=> 1
+(mod 7 -2)
+;=> -1
+(mod -7 -2)
+;=> -1
+(mod 7.5 2)
+;=> 1.5
+(mod -7.5 2)
+;=> 0.5
+(inc 9223372036854775806)
+;=> 9223372036854775807
+(abs -0.5)
+;=> 0.5
+(abs -9)
+;=> 9
+(== 1 1)
+;=> true
+(= 1 1 2)
+;=> false
+(= nil nil)
+;=> true
+(= [] nil)
+;=> false
+(= [1 2] [1 2 3])
+;=> false
+(= {:a [1]} {:a [1]})
+;=> true
+(= #{[1]} #{[1]})
+;=> true
+(= "a" "a" "a")
+;=> true
+(compare "b" "a")
+;=> 1
+(compare "" "a")
+;=> -1
+(compare [1 2 3] [1 2])
+;=> 1
+(str "a" 1 :b 'c nil true 1.5)
+;=> "a1:bctrue1.5"
+(str [nil])
+;=> "[nil]"
+(str {nil nil})
+;=> "{nil nil}"
+(str {:a {:b [1 "x"]}})
+;=> "{:a {:b [1 \"x\"]}}"
+(str #{})
+;=> "#{}"
+(str [])
+;=> "[]"
+(str {})
+;=> "{}"
+(str "")
+;=> ""
+(str 1000000.0)
+;=> "1000000.0"
+(str 9999999.0)
+;=> "9999999.0"
+(str 10000000.0)
+;=> "1.0E7"
+(str 0.00012)
+;=> "1.2E-4"
+(str 1.0e-3)
+;=> "0.001"
+(str 3.0e10)
+;=> "3.0E10"
+(str 1e21)
+;=> "1.0E21"
+(str 1.7976931348623157e308)
+;=> "1.7976931348623157E308"
+(str 100)
+;=> "100"
+(str 2147483648)
+;=> "2147483648"
+(str 0.1 "x")
+;=> "0.1x"
+(pr-str "tab\there")
+;=> "\"tab\\there\""
+(pr-str [:a "b" 1.0 nil true])
+;=> "[:a \"b\" 1.0 nil true]"
+(pr-str {:a 1})
+;=> "{:a 1}"
+(pr-str #{:a})
+;=> "#{:a}"
+(pr-str "é")
+;=> "\"é\""
+(pr-str [])
+;=> "[]"
+(pr-str :k 'sym)
+;=> ":k sym"
+(pr-str)
+;=> ""
+(clojure.string/join "" ["a" "b"])
+;=> "ab"
+(clojure.string/join ", " [1 2.5 :a nil])
+;=> "1, 2.5, :a, "
+(clojure.string/join "-" "abc")
+;=> "a-b-c"
+(clojure.string/join "," [])
+;=> ""
+(clojure.string/join 1 [1 2])
+;=> "112"
+(clojure.string/split "a-b_c" #"[-_]")
+;=> ["a" "b" "c"]
+(clojure.string/split "abc" #"b" 1)
+;=> ["abc"]
+(clojure.string/split "a,b,c,d" #"," 3)
+;=> ["a" "b" "c,d"]
+(clojure.string/split "aXbXc" #"X" -1)
+;=> ["a" "b" "c"]
+(clojure.string/split "aXbX" #"X" -1)
+;=> ["a" "b" ""]
+(clojure.string/split "hello" #"l")
+;=> ["he" "" "o"]
+(clojure.string/split "  a" #" ")
+;=> ["" "" "a"]
+(clojure.string/replace "hello" "l" "L")
+;=> "heLLo"
+(clojure.string/replace "hello" #"l+" "L")
+;=> "heLo"
+(clojure.string/replace "hello" #"(h)(e)" "$2$1")
+;=> "ehllo"
+(clojure.string/replace "a.b.c" "." "")
+;=> "abc"
+(clojure.string/replace "aaa" #"a" "\\$")
+;=> "$$$"
+(clojure.string/replace "x" "" "-")
+;=> "-x-"
+(clojure.string/replace "2024-01-02" #"(\d+)-(\d+)-(\d+)" "$3/$2/$1")
+;=> "02/01/2024"
+(clojure.string/replace "abc" #"[ac]" {"a" "1" "c" "3"})
+;=> "1b3"
+(clojure.string/trim "\n a \t")
+;=> "a"
+(clojure.string/trim "")
+;=> ""
+(clojure.string/blank? "")
+;=> true
+(clojure.string/blank? "a")
+;=> false
+(clojure.string/capitalize "")
+;=> ""
+(clojure.string/capitalize "über")
+;=> "Über"
+(clojure.string/upper-case "straße")
+;=> "STRASSE"
+(clojure.string/lower-case "ÀB")
+;=> "àb"
+(clojure.string/reverse "")
+;=> ""
+(clojure.string/starts-with? "abc" "")
+;=> true
+(clojure.string/index-of "abcabc" "c" 3)
+;=> 5
+(clojure.string/index-of "abc" "a" -5)
+;=> 0
+(clojure.string/last-index-of "abcabc" "b" 3)
+;=> 1
+(clojure.string/last-index-of "abc" "")
+;=> 3
+(clojure.string/split-lines "a\n\nb")
+;=> ["a" "" "b"]
+(clojure.string/split-lines "\n")
+;=> []
+(subs "abc" 0 0)
+;=> ""
+(subs "abc" 3)
+;=> ""
+(re-find #"(\d+)-(\d+)" "x10-20y")
+;=> ["10-20" "10" "20"]
+(re-find #"^a" "ba")
+;=> nil
+(re-find #"(?m)^b" "a\nb")
+;=> "b"
+(re-find #"a.c" "a\nc")
+;=> nil
+(re-find #"(?s)a.c" "a\nc")
+;=> "a\nc"
+(re-find #"\bfoo\b" "a foo b")
+;=> "foo"
+(re-find #"[^,]+" ",,ab,")
+;=> "ab"
+(re-find #"\$(\d+\.\d{2})" "cost $12.50")
+;=> ["$12.50" "12.50"]
+(re-find #"(?:a|b)+" "xabab")
+;=> "abab"
+(re-find #"(a)|(b)" "b")
+;=> ["b" nil "b"]
+(re-find #"\s+" "a  b")
+;=> "  "
+(re-find #"\w+@\w+\.com" "me@x.com")
+;=> "me@x.com"
+(re-find #"x*" "aaa")
+;=> ""
+(re-find #"(?=b)" "ab")
+;=> ""
+(re-find #"(\w)\1" "hello")
+;=> ["ll" "l"]
+(re-find #"\Qa.b\E" "a.b")
+;=> "a.b"
+(re-find #"a{2,3}" "aaaa")
+;=> "aaa"
+(re-find #"a*?" "aaa")
+;=> ""
+(re-find #"[\d.]+" "v1.2.3")
+;=> "1.2.3"
+(re-matches #"(\w+) (\w+)" "hello world")
+;=> ["hello world" "hello" "world"]
+(re-matches #"a" "ab")
+;=> nil
+(re-matches #"" "")
+;=> ""
+(re-seq #"\w+" "the quick fox")
+;=> ["the" "quick" "fox"]
+(re-seq #"a" "")
+;=> nil
+(re-seq #"" "ab")
+;=> ["" "" ""]
+(format "%s %s" "a" "b")
+;=> "a b"
+(format "no args")
+;=> "no args"
+(format "%5s|" "ab")
+;=> "   ab|"
+(format "%-5s|" "ab")
+;=> "ab   |"
+(format "%05d" -42)
+;=> "-0042"
+(format "%,d" -1234567)
+;=> "-1,234,567"
+(format "%.3f" 2.0)
+;=> "2.000"
+(format "%.0f" 1.5)
+;=> "2"
+(format "%10.2f|" 3.14159)
+;=> "      3.14|"
+(format "%-10.2f|" 3.14159)
+;=> "3.14      |"
+(format "%+.1f" 2.55)
+;=> "+2.6"
+(format "%.2f%%" 45.678)
+;=> "45.68%"
+(format "%x" 3735928559)
+;=> "deadbeef"
+(format "%08X" 255)
+;=> "000000FF"
+(format "%c" \Z)
+;=> "Z"
+(format "%b" true)
+;=> "true"
+(format "%b" "x")
+;=> "true"
+(format "%s" true)
+;=> "true"
+(format "%10d|" 42)
+;=> "        42|"
+(format "%.2e" 12345.678)
+;=> "1.23e+04"
+(format "%s" 1e10)
+;=> "1.0E10"
+(format "%s" [1 "a"])
+;=> "[1 \"a\"]"
+(format "%s" {:a 1})
+;=> "{:a 1}"
+(format "%s" #{1})
+;=> "#{1}"
+(format "%s" 'a)
+;=> "a"
+(format "%d" nil)
+;=> "null"
+(format "%.1f" 0.05)
+;=> "0.1"
+(format "%.2f" 1.005)
+;=> "1.01"
+(format "%.1f" 0.15)
+;=> "0.2"
+(format "%.3f" 1234.5678)
+;=> "1234.568"
+(format "%g" 1.5)
+;=> "1.50000"
+(format "%g" 1234567.0)
+;=> "1.23457e+06"
+(format "%g" 0.00001)
+;=> "1.00000e-05"
+(format "%o" 64)
+;=> "100"
+(format "%h" 10)
+;=> "a"
+(format "%5c|" \a)
+;=> "    a|"
+(format "%-5b|" true)
+;=> "true |"
+(format "%1$s %1$s" "a")
+;=> "a a"
+(format "%f" 1.0)
+;=> "1.000000"
+(format "%f" ##Inf)
+;=> "Infinity"
+(format "%5.1f" ##NaN)
+;=> "  NaN"
+(format "%,.3f" 9876543.21)
+;=> "9,876,543.210"
+(format "%(,.2f" -1234.5)
+;=> "(1,234.50)"
+(bit-and 255 15 7)
+;=> 7
+(bit-or 1 2)
+;=> 3
+(bit-shift-right 255 4)
+;=> 15
+(bit-clear 255 0)
+;=> 254
+(bit-test 4 2)
+;=> true
+(bit-shift-left 1 62)
+;=> 4611686018427387904
+(bit-shift-left 1 63)
+;=> -9223372036854775808
+(parse-long "")
+;=> nil
+(parse-long "-42")
+;=> -42
+(parse-long "1e3")
+;=> nil
+(parse-long "0042")
+;=> 42
+(parse-double "-1.5e-3")
+;=> -0.0015
+(parse-double "1")
+;=> 1.0
+(parse-double "")
+;=> nil
+(parse-double "1,5")
+;=> nil
+(parse-boolean "false")
+;=> false
+(parse-boolean "")
+;=> nil
+(name :a-b)
+;=> "a-b"
+(name "str")
+;=> "str"
+(keyword "a-b")
+;=> :a-b
+(symbol "a")
+;=> 'a
+(name (symbol "a"))
+;=> "a"
+(map-indexed (fn [i x] [i x]) "ab")
+;=> [[0 "a"] [1 "b"]]
+(map vector [1 2 3] [4 5 6])
+;=> [[1 4] [2 5] [3 6]]
+(map (fn [x y z] (+ x y z)) [1] [2] [3])
+;=> [6]
+(map + [1 2 3] [1 2] [1])
+;=> [3]
+(mapv + [1 2] [3 4])
+;=> [4 6]
+(apply map + [[1 2] [3 4]])
+;=> [4 6]
+(apply str (interpose "," [1 2]))
+;=> "1,2"
+(apply max 1 [5 3])
+;=> 5
+(apply hash-map [:a 1])
+;=> {:a 1}
+(apply vector 1 2 [3])
+;=> [1 2 3]
+((comp first rest) [1 2])
+;=> 2
+((comp #(* 2 %) +) 1 2)
+;=> 6
+((partial map inc) [1 2])
+;=> [2 3]
+((partial apply +) [1 2])
+;=> 3
+((complement nil?) nil)
+;=> false
+((juxt :a :b) {:a 1 :b 2})
+;=> [1 2]
+((juxt first count) [1 2])
+;=> [1 2]
+((fnil inc 0) 5)
+;=> 6
+((fnil conj []) nil 1)
+;=> [1]
+((every-pred even? pos?) 2)
+;=> true
+((every-pred even? pos?) -2)
+;=> false
+((some-fn :a :b) {:c 1})
+;=> nil
+((constantly nil) 1)
+;=> nil
+(#(apply + %&) 1 2 3)
+;=> 6
+(#(- %2 %1) 1 5)
+;=> 4
+(map #(vector %1) [1])
+;=> [[1]]
+((fn [] 5))
+;=> 5
+((fn [x]) 1)
+;=> nil
+(let [add (fn [a] (fn [b] (+ a b)))] ((add 1) 2))
+;=> 3
+(let [fs (map (fn [i] #(+ i %)) [1 2])] ((second fs) 10))
+;=> 12
+(tree-seq map? vals {:a {:b 1}})
+;=> [{:a {:b 1}} {:b 1} 1]
+(tree-seq sequential? identity [1 [2 [3]]])
+;=> [[1 [2 [3]]] 1 [2 [3]] 2 [3] 3]
+(clojure.walk/postwalk #(if (keyword? %) (name %) %) {:a [:b {:c 1}]})
+;=> {"a" ["b" {"c" 1}]}
+(clojure.walk/prewalk #(if (map? %) (assoc % :x 1) %) {:a 1})
+;=> {:a 1 :x 1}
+(clojure.walk/prewalk #(if (vector? %) (vec (rest %)) %) [1 [2 3]])
+;=> [[3]]
+(clojure.walk/walk first reverse [[1 2] [3 4]])
+;=> [3 1]
+(clojure.set/union #{1} #{2} #{3})
+;=> #{1 2 3}
+(clojure.set/intersection #{1 2 3} #{2 3} #{3})
+;=> #{3}
+(clojure.set/difference #{1 2 3} #{1} #{2})
+;=> #{3}
+(clojure.set/union #{1} [2])
+;=> #{1 2}
+(disj #{1 2 3} 1 2)
+;=> #{3}
+(contains? #{:a} :b)
+;=> false
+(contains? {:a 1} :b)
+;=> false
+(#{:a :b} :a)
+;=> :a
+(#{nil} nil)
+;=> nil
+(#{false} false)
+;=> false
+((set [1 2]) 3)
+;=> nil
+(set "hello")
+;=> #{"e" "h" "l" "o"}
+(set [nil 1 nil])
+;=> #{1 nil}
+(hash-map :a 1 :b 2)
+;=> {:a 1 :b 2}
+(update-vals {:a 1 :b 2} str)
+;=> {:a "1" :b "2"}
+(update-keys {"a" 1} keyword)
+;=> {:a 1}
+(update-keys {:a 1 :b 2} (constantly :x))
+;=> {:x 2}
+(keys {:a 1 :b 2})
+;=> [:a :b]
+(first (keys {:a 1}))
+;=> :a
+(min-key abs -3 2 -1)
+;=> -1
+(max-key count "a" "bb")
+;=> "bb"
+(range 0)
+;=> []
+(range -3)
+;=> []
+(range 3 0)
+;=> []
+(range 0 1 0.3)
+;=> [0 0.3 0.6 0.8999999999999999]
+(range 10 0 -3)
+;=> [10 7 4 1]
+(range 2.5)
+;=> [0 1 2]
+(count (range 100))
+;=> 100
+(reverse (range 3))
+;=> [2 1 0]
+(vec (range 3))
+;=> [0 1 2]
+(seq {:a 1})
+;=> [[:a 1]]
+(seq [nil])
+;=> [nil]
+(sequential? "a")
+;=> false
+(string? "a")
+;=> true
+(number? nil)
+;=> false
+(integer? 1.0)
+;=> false
+(float? 1)
+;=> false
+(boolean? false)
+;=> true
+(keyword? 'a)
+;=> false
+(nil? false)
+;=> false
+(coll? [])
+;=> true
+(ifn? "a")
+;=> false
+(zero? 0)
+;=> true
+(pos? 0)
+;=> false
+(neg? -0.0)
+;=> false
+(even? 0)
+;=> true
+(odd? -1)
+;=> true
+(true? true)
+;=> true
+(false? nil)
+;=> false
+(identity 5)
+;=> 5
+(infinite? 1.0)
+;=> false
+(flatten [1 "ab" {:a [1]} [[2]]])
+;=> [1 "ab" {:a [1]} 2]
+(flatten "abc")
+;=> []
+(concat [1] "ab" {:a 1})
+;=> [1 "a" "b" [:a 1]]
+(concat nil nil)
+;=> []
+(cons [1] [2])
+;=> [[1] 2]
+(cons 1 #{2})
+;=> [1 2]
+(list)
+;=> []
+(list 1 [2])
+;=> [1 [2]]
+(vector 1 nil)
+;=> [1 nil]
+(nthrest [1 2 3 4] 2)
+;=> [3 4]
+(nthnext [1 2] 2)
+;=> nil
+(boolean "false")
+;=> true
+(double 5)
+;=> 5.0
+(float 3)
+;=> 3.0
+(int 5.5)
+;=> 5
+(int -5.5)
+;=> -5
+(Math/abs -3.5)
+;=> 3.5
+(Math/max 3 5)
+;=> 5
+(Math/round 3.4)
+;=> 3
+(Math/floor -1.5)
+;=> -2.0
+(Math/ceil -1.5)
+;=> -1.0
+(Math/sqrt 2)
+;=> 1.4142135623730951
+(Math/pow 2 10)
+;=> 1024.0
+(Math/log 1)
+;=> 0.0
+(.toUpperCase "abc")
+;=> "ABC"
+(.contains "hello" "ell")
+;=> true
+(.indexOf "hello" "o")
+;=> 4
+(.lastIndexOf "hello" "z")
+;=> -1
+(.substring "hello" 2)
+;=> "llo"
+(.length "")
+;=> 0
+(.endsWith "a" "")
+;=> true
+(.indexOf "abc" "" 10)
+;=> 3
+(Integer/parseInt "-0")
+;=> 0
+(Integer/parseInt "+5")
+;=> 5
+(Double/parseDouble "1e400")
+;=> ##Inf
+(Boolean/parseBoolean nil)
+;=> false
+(str (java.time.LocalDate/parse "2024-12-31"))
+;=> "2024-12-31"
+(.toEpochDay (java.time.LocalDate/parse "1969-12-31"))
+;=> -1
+(str (.minusDays (java.time.LocalDate/parse "2024-03-01") 1))
+;=> "2024-02-29"
+(.isAfter (java.time.LocalDate/parse "2024-01-02") (java.time.LocalDate/parse "2024-01-02"))
+;=> false
+(= (java.time.LocalDate/parse "2024-01-02") (java.time.LocalDate/parse "2024-01-02"))
+;=> true
+(str (java.time.Instant/parse "2024-01-02T03:04:05Z"))
+;=> "2024-01-02T03:04:05Z"
+(str (java.time.Instant/parse "2024-01-02T03:04:05+02:00"))
+;=> "2024-01-02T01:04:05Z"
+(.toMillis (java.time.Duration/between (java.time.Instant/parse "2024-01-01T00:00:00Z") (java.time.Instant/parse "2023-12-31T23:59:59Z")))
+;=> -1000
+(str (java.time.Duration/between (java.time.Instant/parse "2024-01-01T00:00:00Z") (java.time.Instant/parse "2024-01-01T00:00:00Z")))
+;=> "PT0S"
+(.before (java.util.Date. 1) (java.util.Date. 2))
+;=> true
+(.after (java.util.Date. 1) (java.util.Date. 2))
+;=> false
+(= (java.util.Date. 1) (java.util.Date. 1))
+;=> true
+(.isBefore (java.time.Instant/parse "2024-01-02T03:04:05Z") (java.time.Instant/parse "2024-01-02T03:04:06Z"))
+;=> true
+(.getTime (java.util.Date. "Thu Jan 01 00:00:01 UTC 1970"))
+;=> 1000
+(.toEpochDay (.plusDays (java.time.LocalDate/parse "2024-01-01") 1.9))
+;=> 19724
+(replace {1 :one} [1 2])
+;=> [:one 2]
+(unreduced 5)
+;=> 5
+(reduced? (reduced 1))
+;=> true
+((memoize +) 1 2)
+;=> 3
+(letfn [(ev? [n] (if (= n 0) true (od? (dec n)))) (od? [n] (if (= n 0) false (ev? (dec n))))] (ev? 10))
+;=> true
+(let [x 1] (let [x 2] x) x)
+;=> 1
+(let [a 1 [b c] [a 2]] [a b c])
+;=> [1 1 2]
+(do (def v [1 2]) (conj v 3) v)
+;=> [1 2]
+(when-not false 1 2)
+;=> 2
+(if (not true) 1 2)
+;=> 2
+(comment anything)
+;=> nil
+(quote [a b])
+;=> '[a b]
+'[a 1 "b"]
+;=> '[a 1 "b"]
+(= 'a (symbol "a"))
+;=> true
+(do (defn fact [n] (if (<= n 1) 1 (*' n (fact (dec n))))) (fact 20))
+;=> 2432902008176640000
+(do (defn even2? [n] (or (zero? n) (not (even2? (dec n))))) (even2? 10))
+;=> true
+(reduce (fn [a x] (if (neg? x) (reduced :neg) (+ a x))) 0 [1 -1 2])
+;=> :neg
+(loop [n 5 acc 1] (if (zero? n) acc (recur (dec n) (* acc n))))
+;=> 120
+(loop [xs [1 2 3] s 0] (if (empty? xs) s (recur (rest xs) (+ s (first xs)))))
+;=> 6
+(loop [] 5)
+;=> 5
+(get (zipmap [:a] [1]) :a)
+;=> 1
+(nth [[1 2] [3 4]] 1)
+;=> [3 4]
+(update [1 2 3] 1 * 10)
+;=> [1 20 3]
+(assoc-in [[1 2]] [0 1] 9)
+;=> [[1 9]]
+(reduce merge [{:a 1} {:b 2}])
+;=> {:a 1 :b 2}
+(map :a [{:a 1} nil])
+;=> [1 nil]
+(map #(:a %) [{:a {:b 1}}])
+;=> [{:b 1}]
+(mapv :name [{:name "x"}])
+;=> ["x"]
+(filter :active [{:active true} {:active nil}])
+;=> [{:active true}]
+(remove :x [{:x 1} {}])
+;=> [{}]
+(sort-by (comp - :a) [{:a 1} {:a 2}])
+;=> [{:a 2} {:a 1}]
+(sort-by second [[1 "b"] [2 "a"]])
+;=> [[2 "a"] [1 "b"]]
+(first (filter even? [1 2]))
+;=> 2
+(last (sort [3 1 2]))
+;=> 3
+(count (filter odd? (range 10)))
+;=> 5
+(apply + (map :x [{:x 1} {:x 2}]))
+;=> 3
+(reduce max [3 9 2])
+;=> 9
+(into (hash-map) [[:a 1]])
+;=> {:a 1}
+(some (fn [x] (= x 3)) [1 2 3])
+;=> true
+(every? #(> % 0) [1 2])
+;=> true
+(clojure.core/inc 1)
+;=> 2
+(- 0.0)
+;=> -0.0
+(str (- 0.0))
+;=> "-0.0"
+(/ 1 3.0)
+;=> 0.3333333333333333
+(/ 6 3.0)
+;=> 2.0
+(/ 1.0 3)
+;=> 0.3333333333333333
+(* 1e200 1e200)
+;=> ##Inf
+(+ 9007199254740993 0.0)
+;=> 9.007199254740992E15
+(= 9007199254740993 9007199254740992.0)
+;=> false
+(< 1 2.5 3)
+;=> true
+(<= 1 1.0)
+;=> true
+(> ##Inf 1)
+;=> true
+(= ##Inf ##Inf)
+;=> true
+(max ##Inf 1)
+;=> ##Inf
+(min ##-Inf 1)
+;=> ##-Inf
+(+ ##Inf 1)
+;=> ##Inf
+(* 0 ##Inf)
+;=> ##NaN
+(- ##Inf ##Inf)
+;=> ##NaN

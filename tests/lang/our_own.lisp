@@ -54,8 +54,6 @@
 ;=> true
 (.indexOf "héllo" "l")
 ;=> 2
-(.lastIndexOf "hello" "z")
-;=> -1
 (extract "a(b)?c" "ac")
 ;=> nil
 (extract "x" "axb")

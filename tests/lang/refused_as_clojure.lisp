@@ -100,3 +100,29 @@
 ;! destructure_error
 (nth '(1 2) 5)
 ;! invalid_form
+(compare :a "a")
+;! type_error
+(compare #{1} #{1})
+;! type_error
+(re-find #"[" "a")
+;! type_error
+(format "%q" 1)
+;! type_error
+(bit-and 1.5 1)
+;! type_error
+(#(vector %))
+;! arity_error
+(.substring "hello" 3 2)
+;! type_error
+(Long/parseLong "9223372036854775808")
+;! type_error
+(Long/parseLong " 1")
+;! type_error
+(Integer/parseInt nil)
+;! type_error
+(Double/parseDouble "x")
+;! type_error
+(.isBefore (java.util.Date. 0) (java.util.Date. 1000))
+;! type_error
+(java.time.Duration/between (java.util.Date. 0) (java.util.Date. 0))
+;! type_error

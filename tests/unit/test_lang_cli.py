@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast import cli
+from holdfast.cli import lisp
+from holdfast.lang import walls
 
 
 def go(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -52,6 +54,15 @@ def test_eval_as_json_carries_everything(capsys: pytest.CaptureFixture[str]) -> 
     code, out, _ = go(capsys, "eval", "--json", "-e", "(foo)")
     assert code == 1
     assert json.loads(out)["error"]["code"] == "unbound_var"
+
+
+def test_eval_runs_behind_the_wall_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert go(capsys, "eval", "--wall", "none", "-e", "(fn [x] x)")[:2] == (0, "#fn[stored]\n")
+    assert go(capsys, "eval", "--wall", "paper", "-e", "1")[0] == 2
+
+
+def test_the_words_for_walls_are_those_of_the_walls() -> None:
+    assert lisp.LEVELS == walls.LEVELS
 
 
 def test_limits_are_flags(capsys: pytest.CaptureFixture[str]) -> None:

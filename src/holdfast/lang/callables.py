@@ -6,7 +6,8 @@ which turns every callable into a plain Python function. Owns no control flow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from types import FunctionType
 from typing import Any
 
@@ -91,6 +92,24 @@ def is_callable(value: Value) -> bool:
 
 
 _CALLABLE = frozenset({FunctionType, Keyword, dict, frozenset, tuple, Entry, Var})
+
+
+def read_all(key: Keyword, rows: Sequence[Value]) -> list[Value] | None:
+    """The field of every row at the speed of C; None where a row is no map or lacks the key.
+
+    Text keys answer only when no row has the keyword itself, which would win.
+    """
+    if not rows or set(map(type, rows)) != {dict}:
+        return None
+    try:
+        return list(map(itemgetter(key), rows))
+    except KeyError:
+        if any(key in row for row in rows):
+            return None
+    try:
+        return list(map(itemgetter(key.name), rows))
+    except KeyError:
+        return None
 
 
 def as_function(value: Value) -> Function:

@@ -29,6 +29,9 @@ _JAVA_CLASSES = {
 }  # fmt: skip
 
 
+_QUOTED = re.compile(r"\\Q(.*?)(?:\\E|\Z)", re.DOTALL)
+
+
 def compile_regex(source: str, limits: Limits) -> Regex:
     """A compiled pattern; refuses what is too long, malformed or sure to backtrack."""
     _check_length(source, limits)
@@ -52,7 +55,7 @@ def _check_length(source: str, limits: Limits) -> None:
 
 @lru_cache(maxsize=256)
 def _compiled(source: str) -> re.Pattern[str]:
-    text = source
+    text = _QUOTED.sub(lambda found: re.escape(found[1]), source)
     for java, python in _JAVA_CLASSES.items():
         if java in text:
             text = text.replace(java, f"[{python}]")
