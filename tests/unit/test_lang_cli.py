@@ -87,7 +87,7 @@ def test_cases_report_what_failed(capsys: pytest.CaptureFixture[str], tmp_path: 
         {"expr": "(def x 1)", "expect": {"$var": "x"}, "memory_after": {"x": 1}},
         {"expr": "(def x 1)", "memory_after": {"x": 2}},
         {"expr": "y", "expect": 3, "memory": {"y": 3}},
-        {"expr": "*1", "expect": 4, "history": [4]},
+        {"expr": "[*1 *2 *3]", "expect": [4, 3, None], "history": [3, 4]},
         {"expr": "data/a", "expect": {":k": 1}, "ctx": {"a": {":k": 1}}},
         {"expr": '(task "t" 1)', "expect": 1, "journal": {}, "journal_after": {"t": 1}},
         {"expr": '(task "t" 1)', "expect": 1, "journal": {}, "journal_after": {}},
