@@ -87,13 +87,14 @@ def test_cases_report_what_failed(capsys: pytest.CaptureFixture[str], tmp_path: 
         {"expr": "(def x 1)", "expect": {"$var": "x"}, "memory_after": {"x": 1}},
         {"expr": "(def x 1)", "memory_after": {"x": 2}},
         {"expr": "y", "expect": 3, "memory": {"y": 3}},
-        {"expr": "*1", "expect": 4, "history": [4]},
+        {"expr": "[*1 *2 *3]", "expect": [4, 3, None], "history": [3, 4]},
         {"expr": "data/a", "expect": {":k": 1}, "ctx": {"a": {":k": 1}}},
         {"expr": '(task "t" 1)', "expect": 1, "journal": {}, "journal_after": {"t": 1}},
         {"expr": '(task "t" 1)', "expect": 1, "journal": {}, "journal_after": {}},
         {"expr": "(tool/add {:a 1 :b 2})", "expect": 3, "tools": ["add"]},
         {"expr": '#"a"', "expect": {"$regex": "a"}},
         {"expr": "##NaN", "expect": {"$num": "NaN"}},
+        {"expr": 5, "expect": 5},
         {"expr": "[1.5 #{2} {1 2}]", "expect": [1.5, {"$set": [2]}, {"$map": [[1, 2]]}]},
     ]
     path = tmp_path / "cases.json"
@@ -102,8 +103,8 @@ def test_cases_report_what_failed(capsys: pytest.CaptureFixture[str], tmp_path: 
     report = json.loads(out)
     assert code == 1
     assert report["skipped"] == 1
-    assert len(report["failed"]) == 7
-    assert report["passed"] == len(cases) - 8
+    assert len(report["failed"]) == 8
+    assert report["passed"] == len(cases) - 9
     assert set(report["failed"][0]) == {"expr", "expected", "got"}
     code, out, _ = go(capsys, "cases", str(path))
     assert "expected" in out

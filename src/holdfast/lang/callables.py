@@ -16,6 +16,7 @@ from holdfast.lang.meter import ACTIVE
 from holdfast.lang.values import (
     Entry,
     Keyword,
+    Symbol,
     Var,
     as_key,
     graphemes,
@@ -91,7 +92,7 @@ def is_callable(value: Value) -> bool:
     return type(value) in _CALLABLE
 
 
-_CALLABLE = frozenset({FunctionType, Keyword, dict, frozenset, tuple, Entry, Var})
+_CALLABLE = frozenset({FunctionType, Keyword, Symbol, dict, frozenset, tuple, Entry, Var})
 
 
 def read_all(key: Keyword, rows: Sequence[Value]) -> list[Value] | None:
@@ -129,6 +130,12 @@ def as_function(value: Value) -> Function:
             return lookup(container, value, default)
 
         return by_keyword
+    if kind is Symbol:
+
+        def by_symbol(container: Value, default: Value = None) -> Value:
+            return lookup(container, value, default)
+
+        return by_symbol
     if kind is dict:
 
         def by_map(key: Value, default: Value = None) -> Value:
@@ -145,8 +152,9 @@ def as_function(value: Value) -> Function:
 
         def by_index(index: Value) -> Value:
             if type(index) is not int or not 0 <= index < len(value):
+                shown = index if type(index) is int else f"that is a {type_name(index)}"
                 raise LangError(
-                    "type_error", f"a vector of {len(value)} items has no index {index!r:.40}"
+                    "type_error", f"a vector of {len(value)} items has no index {shown}"
                 )
             return value[index]
 
