@@ -7,7 +7,8 @@ which turns every callable into a plain Python function. Owns no control flow.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import itemgetter
+from itertools import repeat
+from operator import contains, itemgetter
 from types import FunctionType
 from typing import Any
 
@@ -105,7 +106,7 @@ def read_all(key: Keyword, rows: Sequence[Value]) -> list[Value] | None:
     try:
         return list(map(itemgetter(key), rows))
     except KeyError:
-        if any(key in row for row in rows):
+        if any(map(contains, rows, repeat(key))):
             return None
     try:
         return list(map(itemgetter(key.name), rows))

@@ -24,8 +24,6 @@ from holdfast.lang.values import (
     Symbol,
     Var,
     as_key,
-    elements,
-    entries,
     keyword,
     type_name,
     unkey,
@@ -83,25 +81,6 @@ def _are_rows(items: Sequence[Any]) -> bool:
         and _TEXT_KEYS.issuperset(map(type, chain.from_iterable(items)))
         and _PLAIN.issuperset(map(type, chain.from_iterable(map(dict.values, items))))
     )
-
-
-def to_host(value: Value) -> Any:
-    """A value as plain data: vectors and sets as lists, keywords and symbols as their names."""
-    kind = type(value)
-    if kind is tuple or kind is Entry:
-        return [to_host(item) for item in value]
-    if kind is frozenset:
-        return [to_host(item) for item in elements(value)]
-    if kind is dict:
-        return {_plain_key(key): to_host(item) for key, item in entries(value)}
-    if kind is Keyword or kind is Symbol:
-        return value.name
-    return str(value) if kind in TEMPORAL or kind is Regex or kind is Var else value
-
-
-def _plain_key(key: Value) -> Any:
-    plain = to_host(key)
-    return str(plain) if isinstance(plain, list | dict) else plain
 
 
 def tool_args(name: str, args: Value) -> dict[str, Value]:

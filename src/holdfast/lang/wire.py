@@ -165,10 +165,6 @@ def _encode_made(name: str, args: tuple[Value, ...], depth: int) -> Any:
 # --- in ------------------------------------------------------------------------------------------
 
 
-def refuse_functions(source: str, env: dict[str, Value]) -> Value:
-    raise LangError("type_error", "a function cannot be read here")
-
-
 def keep_functions(source: str, env: dict[str, Value]) -> Value:
     """Functions stay text: what a parent does with what a worker or a journal says."""
     return Stored(source, env)
