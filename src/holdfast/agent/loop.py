@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.agent import evidence
 from holdfast.agent.actions import Actions, Call, parse
+from holdfast.agent.chain import Move, asked, chain, moved, next_model
 from holdfast.agent.conversation import Conversation, encode, first_difference
 from holdfast.agent.guards import Guards, Stop
 from holdfast.agent.journal import Effectful, Journal, Performed
@@ -41,15 +42,16 @@ OUTPUT_RESERVE_TOKENS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What one attempt runs with. `clock` is None in replay: nothing may look at the time."""
+    """What one attempt runs with. `model` and `cost` answer for one `provider:model`; `clock` is
+    None in replay: nothing may look at the time."""
 
     bundle: Bundle
     journal: Journal
     workspace: Workspace
-    model: Model
+    model: Callable[[str], Model]
     tools: Mapping[str, Tool]
     problems: Callable[[ToolSpec, Mapping[str, Any]], list[str]]
-    cost: Callable[[Usage], int | None]
+    cost: Callable[[str, Usage], int | None]
     sink: Sink
     fence: Fence
     clock: Clock | None = None
@@ -67,7 +69,7 @@ async def run(job: Job) -> Outcome:
     """Run one attempt of an agent task to its outcome."""
     bundle, journal, policy = job.bundle, job.journal, job.bundle.task.policy
     talk = Conversation(
-        model=bundle.model.partition(":")[2],
+        model=chain(bundle.model)[0],
         seed=bundle.seed,
         tools=bundle.tools if policy.calls == "native" else (),
         system=bundle.system,
@@ -80,7 +82,7 @@ async def run(job: Job) -> Outcome:
         if stop is not None:
             return await _wind_up(job, stop)
         try:
-            said = await ask(job, talk, f"{name}/model")
+            said = await ask(job, talk, name)
         except Exhausted as exhausted:
             stop = Stop(reason=exhausted.resource, detail=str(exhausted))
             await journal.decision(f"{name}/stop", encode(stop), stop.reason, stop.detail)
@@ -101,15 +103,40 @@ async def run(job: Job) -> Outcome:
     raise AssertionError("count() does not end")
 
 
-async def ask(job: Job, talk: Conversation, key: str) -> Reply:
-    """One model round trip as a step; the reply is compared with how it was read when recorded."""
-    request = talk.request()
+async def ask(job: Job, talk: Conversation, name: str) -> Reply:
+    """One model round trip of turn `name`, by the first model of the chain that answers.
+
+    Raises what the last of them failed with, or a failure that would stand at any of them.
+    """
+    models = chain(job.bundle.model)
+    for moves in count():
+        recorded = job.journal.recorded(moved(name, moves))
+        if recorded is None:
+            try:
+                return await _ask_one(job, talk, asked(name, moves))
+            except ModelError as error:
+                move = next_model(models, talk.model, error)
+                if move is None:
+                    raise
+            recorded = encode(move)
+            key = moved(name, moves)
+            await job.journal.decision(key, recorded, move.target, f"{move.code}: {move.reason}")
+        move = msgspec.json.decode(recorded, type=Move)
+        said = f"{name} {move.source} → {move.target}: {move.reason}"
+        job.sink.show(_progress(job, "model", said))
+        talk.move(move.target)
+    raise AssertionError("count() does not end")
+
+
+async def _ask_one(job: Job, talk: Conversation, key: str) -> Reply:
+    """Ask one model as a step; the reply is compared with how it was read when recorded."""
+    model, request = talk.model, talk.request()
     wanted = _reserve(talk)
     specs = {spec.name: spec for spec in job.bundle.tools}
 
     async def perform() -> Performed:
         started = job.clock.monotonic_s() if job.clock else 0.0
-        reply = await job.model.complete(request)
+        reply = await job.model(model).complete(request)
         took = (job.clock.monotonic_s() - started) * 1000 if job.clock else 0.0
         said = Reply(reply=reply, actions=parse(reply, specs, job.problems))
         return Performed(
@@ -126,7 +153,7 @@ async def ask(job: Job, talk: Conversation, key: str) -> Reply:
             request=talk.delta(),
             perform=perform,
             reserve_tokens=wanted.tokens,
-            reserve_nusd=job.cost(wanted) or 0,
+            reserve_nusd=job.cost(model, wanted) or 0,
         )
     )
     said = msgspec.json.decode(content, type=Reply)
@@ -212,7 +239,10 @@ async def _stopped(
     recorded = job.journal.recorded(f"{name}/stop")
     if recorded is not None:
         return msgspec.json.decode(recorded, type=Stop)
-    if job.journal.recorded(f"{name}/model") is not None or job.clock is None or deadline is None:
+    begun = (asked(name, 0), moved(name, 0))
+    if any(job.journal.recorded(key) is not None for key in begun):
+        return None
+    if job.clock is None or deadline is None:
         return None
     if job.clock.monotonic_s() < deadline:
         return None
