@@ -158,6 +158,9 @@ class SandboxPool:
             except FrameTooLarge as error:
                 text = f"the inputs are too large: {error}"
                 raise Breach("memory_exceeded", text, "channel", "frame") from None
+            except Breach:
+                worker.end()
+                raise
             except Gone:
                 status = worker.end()
                 last = attempt == START_ATTEMPTS - 1
