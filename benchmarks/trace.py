@@ -2,8 +2,9 @@
 
 Run with the project's own Python: `.venv/bin/python benchmarks/trace.py [--json]`. Peers are
 measured in the same run, each in a process of its own, if `benchmarks/.peers` exists
-(`benchmarks/peers-trace.txt` says how). Each number is the median of 15 rounds after one warm-up;
-`_low` and `_high` beside it are the fastest and slowest round. Files are on this machine's disk.
+(`benchmarks/peers-trace.txt` says how). Each number is a median of rounds after one warm-up, short
+ones, so that another program's turn on the processor falls between them; `_low` and `_high` beside
+it are the 5th and 95th of a hundred. Files are on this machine's disk.
 
 on_us: one model call with a prompt of 120 and a reply of 60 characters, written so that a kill of
 the process loses nothing (peers: handed to the operating system). failure_us: one exception with
@@ -28,8 +29,9 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PEERS = HERE / ".peers" / "bin" / "python"
-ROUNDS = 15
-CALLS = 400
+ROUNDS = 200
+CALLS = 25
+SLOW_ROUNDS = 21
 EVENTS = 1_000_000
 SESSIONS = 1_000
 PROMPT = (
@@ -41,16 +43,27 @@ REPLY = "The parser stopped at the first empty line; mended, tests pass."
 Row = dict[str, Any]
 
 
-def per_call_us(work: Callable[[], object], calls: int = CALLS) -> tuple[float, float, float]:
-    """Median, fastest and slowest round, in µs a call."""
-    rounds = []
-    for _ in range(ROUNDS + 1):
+def per_call_us(
+    work: Callable[[], object], calls: int = CALLS, rounds: int = ROUNDS
+) -> tuple[float, float, float]:
+    """Median, 5th and 95th percentile of the rounds, in µs a call."""
+    values = []
+    for _ in range(rounds + 1):
         start = time.perf_counter()
         for _ in range(calls):
             work()
-        rounds.append((time.perf_counter() - start) / calls * 1e6)
-    kept = rounds[1:]
-    return statistics.median(kept), min(kept), max(kept)
+        values.append((time.perf_counter() - start) / calls * 1e6)
+    return spread(values[1:])
+
+
+def spread(values: list[float]) -> tuple[float, float, float]:
+    cuts = statistics.quantiles(values, n=20, method="inclusive")
+    return statistics.median(values), cuts[0], cuts[-1]
+
+
+def in_ms(values: tuple[float, float, float]) -> tuple[float, float, float]:
+    median, low, high = (value / 1000 for value in values)
+    return median, low, high
 
 
 def rows_of(system: str, metric: str, unit: str, values: tuple[float, float, float]) -> list[Row]:
@@ -90,7 +103,7 @@ def holdfast(directory: Path) -> list[Row]:
     call = lambda: trace.log_llm_call(  # noqa: E731  one expression, as a program would write it
         "gpt-x", tokens_in=120, tokens_out=60, duration_ms=900, prompt=PROMPT, response=REPLY
     )
-    found = rows_of("holdfast", "off_us", "us", per_call_us(call, 10_000))
+    found = rows_of("holdfast", "off_us", "us", per_call_us(call, 1000))
     path = directory / "holdfast.db"
     os.environ.update({"AGENTLOG": "true", "AGENTLOG_FILE": str(path)})
     trace.forget_switch()
@@ -100,9 +113,9 @@ def holdfast(directory: Path) -> list[Row]:
     size = path.stat().st_size
     found.append(row("holdfast", "bytes_per_event", "B", size / (CALLS * (ROUNDS + 1))))
     # Each is recorded once; raising them is not part of the measurement.
-    errors = [a_failure() for _ in range(100 * (ROUNDS + 1))]
+    errors = [a_failure() for _ in range(5 * (ROUNDS + 1))]
     work = lambda: trace.log_failure(errors.pop())  # noqa: E731  as above
-    found += rows_of("holdfast", "failure_us", "us", per_call_us(work, 100))
+    found += rows_of("holdfast", "failure_us", "us", per_call_us(work, 5))
     trace.forget_switch()
     os.environ["AGENTLOG_BUFFER_SIZE"] = "16"
     os.environ["AGENTLOG_FILE"] = str(directory / "buffered.db")
@@ -163,28 +176,28 @@ def why(directory: Path) -> list[Row]:
         reader.close()
 
     values = per_call_us(answer, 1)
-    found = rows_of("holdfast", "why_ms", "ms", tuple(v / 1000 for v in values))  # type: ignore[arg-type]  # three
+    found = rows_of("holdfast", "why_ms", "ms", in_ms(values))
     command = [sys.executable, "-m", "holdfast.trace", "why", "failed", "--file", str(path)]
-    whole = per_call_us(lambda: subprocess.run(command, check=True, capture_output=True), 1)
-    found += rows_of("holdfast", "why_process_ms", "ms", tuple(v / 1000 for v in whole))  # type: ignore[arg-type]  # three
+    whole = per_call_us(
+        lambda: subprocess.run(command, check=True, capture_output=True), 1, SLOW_ROUNDS
+    )
+    found += rows_of("holdfast", "why_process_ms", "ms", in_ms(whole))
     return found
 
 
 def imports() -> list[Row]:
-    """Import while off: a bare interpreter with the import, minus one without it."""
-    environ = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    environ.pop("AGENTLOG", None)
-
-    def run(text: str) -> float:
-        command = [sys.executable, "-I", "-S", "-c", text]
-        start = time.perf_counter()
-        subprocess.run(command, check=True, env=environ)
-        return (time.perf_counter() - start) * 1000
-
-    path = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r})"
-    differences = [run(f"{path}; import holdfast.trace") - run(path) for _ in range(ROUNDS + 1)][1:]
-    values = statistics.median(differences), min(differences), max(differences)
-    return rows_of("holdfast", "import_off_ms", "ms", values)
+    """The import while off, timed by a bare interpreter itself, each time in a new one."""
+    environ = {name: value for name, value in os.environ.items() if name != "AGENTLOG"}
+    text = (
+        f"import sys, time; sys.path.insert(0, {str(ROOT / 'src')!r}); start = time.perf_counter();"
+        " import holdfast.trace; print(time.perf_counter() - start)"
+    )
+    command = [sys.executable, "-I", "-S", "-c", text]
+    values = [
+        float(subprocess.run(command, check=True, env=environ, capture_output=True).stdout) * 1000
+        for _ in range(SLOW_ROUNDS)
+    ]
+    return rows_of("holdfast", "import_off_ms", "ms", spread(values))
 
 
 # --- peers ----------------------------------------------------------------------------------------
@@ -218,7 +231,7 @@ def peer_structlog(directory: Path) -> list[Row]:
     found.append(row("structlog", "bytes_per_event", "B", path.stat().st_size / events))
     error = a_failure()
     work = lambda: log.error("failure", exc_info=error)  # noqa: E731  as a program would write it
-    return [*found, *rows_of("structlog", "failure_us", "us", per_call_us(work, 100))]
+    return [*found, *rows_of("structlog", "failure_us", "us", per_call_us(work, 5))]
 
 
 def peer_sentry(directory: Path) -> list[Row]:
@@ -239,7 +252,7 @@ def peer_sentry(directory: Path) -> list[Row]:
         default_integrations=False,
     )
     error = a_failure()
-    calls = 50
+    calls = 5
     values = per_call_us(lambda: sentry_sdk.capture_exception(error), calls)
     found = rows_of("sentry-sdk", "failure_us", "us", values)
     size = path.stat().st_size / (calls * (ROUNDS + 1))

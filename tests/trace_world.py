@@ -15,7 +15,6 @@ from typing import Any
 from holdfast.trace import read
 from holdfast.trace.events import Event
 from holdfast.trace.recorder import Level, Recorder
-from holdfast.trace.redact import Redactor
 from holdfast.trace.store import FileSink
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -34,7 +33,7 @@ class World:
     ) -> None:
         self.path = path
         self.sink = FileSink(path)
-        self.recorder = Recorder(self.sink, Redactor(secrets or {}), level=level, parent=parent)
+        self.recorder = Recorder(self.sink, lambda: secrets or {}, level=level, parent=parent)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

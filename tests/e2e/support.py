@@ -208,6 +208,7 @@ class Driver:
     """`drive.py` with one wish: each order is a process of its own; see there for the deaths."""
 
     def __init__(self, folder: Path, repo: Path, script: Mapping[str, Any], **wish: Any) -> None:
+        self.folder = folder
         self.move(folder, repo)
         path = folder / "played.json"
         path.write_text(json.dumps(script), encoding="utf-8")

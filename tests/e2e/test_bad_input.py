@@ -13,6 +13,8 @@ import pytest
 from e2e.support import (
     Cli,
     Done,
+    broken_invariants,
+    calls,
     ended,
     git,
     make_repo,
@@ -179,17 +181,49 @@ def test_wrong_words_are_refused(cli: Cli, words: tuple[str, ...]) -> None:
     refused(cli, *words)
 
 
-def full_disk(tmp_path: Path) -> Path:
-    """A home on a file system without room, made by mounting one of a few hundred KB."""
+def small_disk(tmp_path: Path, size: str) -> Path:
+    """A home on a file system of its own with little room."""
     home = tmp_path / "small"
     home.mkdir()
-    if os.system(f"mount -t tmpfs -o size=300k tmpfs {home} 2>/dev/null") != 0:
+    if os.system(f"mount -t tmpfs -o size={size} tmpfs {home} 2>/dev/null") != 0:
         pytest.skip("this machine does not let us mount")
     return home
 
 
+def test_a_disk_that_fills_on_the_way_loses_nothing(cli: Cli, tmp_path: Path) -> None:
+    """What a command wrote fills the disk; with more room the goal goes on where it was."""
+    fill = "head -c 20000000 /dev/urandom > big.bin; echo x >> log.txt"
+    name = write_script(
+        tmp_path / "model.json",
+        script(
+            calls(("write_file", {"path": "x.txt", "content": "x\n"})),
+            calls(("run_command", {"command": fill})),
+            calls(("run_command", {"command": "rm -f big.bin"})),
+            says("Done."),
+        ),
+    )
+    home = small_disk(tmp_path, "4m")
+    try:
+        there = Cli(cli.repo, {"HOLDFAST_HOME": str(home)})
+        done = there("run", "Do it", "--model", name, "--check", "test -f log.txt", "--json")
+        assert done.code != 0
+        assert "no space left" in done.err
+        assert "Traceback" not in done.err
+        before = there.store.done()
+        assert broken_invariants(there.store) == []
+        os.system(f"mount -o remount,size=200m {home}")
+        resumed = there("resume", "1", "--json")
+        assert (resumed.code, resumed.result["outcome"]) == (0, "passed"), resumed.err
+        after = there.store.done()
+        assert {key: after[key] for key in before} == before
+        assert git(cli.repo, "show", "holdfast/goal-1:log.txt") == "x", "once, not twice"
+        assert broken_invariants(there.store) == []
+    finally:
+        os.system(f"umount {home}")
+
+
 def test_a_full_disk_is_refused_and_loses_nothing(cli: Cli, model: str, tmp_path: Path) -> None:
-    home = full_disk(tmp_path)
+    home = small_disk(tmp_path, "300k")
     try:
         there = Cli(cli.repo, {"HOLDFAST_HOME": str(home)})
         (home / "ballast").write_bytes(b"x" * 200_000)
@@ -274,6 +308,23 @@ def test_an_interrupted_run_ends_cleanly_and_can_be_resumed(
     write_script(tmp_path / "model.json", NOTHING)
     resumed = cli("resume", "1", "--json")
     assert (resumed.code, resumed.result["resumed"]) == (5, True)
+
+
+def test_interrupted_before_a_goal_exists_nothing_is_left(cli: Cli) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        listener.settimeout(WITHIN_S)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        there = Cli(cli.repo, {"OLLAMA_HOST": url})
+        run = there.start("run", "Do it", "--model", "ollama:some", "--json")
+        connection, _ = listener.accept()  # it asks the endpoint which models there are
+        with connection:
+            run.send_signal(signal.SIGINT)
+            done = ended(run)
+    assert done.code == 130
+    assert "Traceback" not in done.err
+    assert there.store.goals() == 0
 
 
 def test_interrupted_twice_it_ends_at_once(cli: Cli, tmp_path: Path) -> None:

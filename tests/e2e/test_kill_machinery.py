@@ -78,7 +78,7 @@ def prove_whole(
     driver: Driver, result: dict[str, Any], uninterrupted: tuple[str, Counter[str]], kills: int
 ) -> None:
     expected, once = uninterrupted
-    assert (result["state"], result["outcome"]) == ("complete", "passed"), result
+    assert (result["state"], result["outcome"]) == ("complete", "passed"), result["tasks"]
     assert broken_invariants(driver.store) == []
     assert tree(driver.repo, result["branch"]) == expected
     again = happened(driver) - once
@@ -141,12 +141,36 @@ DEATHS = {
 }
 
 
+@pytest.mark.parametrize("moment", DEATHS)
+def test_an_interrupt_may_come_anywhere(
+    goals: Goals, uninterrupted: tuple[str, Counter[str]], moment: str
+) -> None:
+    """Ctrl-C while it briefs, works, commits, settles or shows: no attempt stays open."""
+    for n in count(1, max(1, STRIDE[DEATHS[moment](1)["at"]] // 2)):
+        driver = goals.fresh()
+        answer = driver.order(die={**DEATHS[moment](n), "signal": "interrupt"})
+        assert answer["signal"] == 0
+        if driver.store.goals():
+            assert broken_invariants(driver.store) == []
+            opened = driver.store.rows("SELECT 1 FROM attempts WHERE state = 'open'")
+            assert opened == [], f"interrupted at {n}, it left an attempt open"
+        prove_whole(driver, go_on(driver), uninterrupted, kills=1)
+        if answer["said"].get("outcome") == "passed" and not driver.store.rows(
+            "SELECT 1 FROM log WHERE body LIKE '%interrupted%'"
+        ):
+            break
+    assert n > 15
+
+
 @pytest.mark.parametrize("death", DEATHS)
 def test_an_undo_may_die_anywhere(goals: Goals, death: str) -> None:
+    driver = goals.fresh()
+    base, branch = tree(driver.repo, "main"), driver.order(die=None)["said"]["branch"]
+    assert tree(driver.repo, branch) != base
+    finished = shutil.copytree(driver.repo.parent, driver.folder / "finished", symlinks=True)
     for n in count(1, STRIDE[DEATHS[death](1)["at"]]):
-        driver = goals.fresh()
-        base, branch = tree(driver.repo, "main"), driver.order(die=None)["said"]["branch"]
-        assert tree(driver.repo, branch) != base
+        shutil.rmtree(driver.repo.parent)
+        shutil.copytree(finished, driver.repo.parent, symlinks=True)
         survived = one_death(driver, DEATHS[death](n), verb="undo", goal=1)
         said = survived or undone(driver)
         if said.get("error") == "already_undone":  # it died when all was done

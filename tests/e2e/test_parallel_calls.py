@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from e2e.support import Cli, Driver, at_step, broken_invariants, calls, make_repo, says, script
 
+from e2e.support import Cli, Driver, at_step, broken_invariants, calls, make_repo, says, script
 from holdfast.adapters.models.scripted import ScriptedModel
 from holdfast.app import build
 from holdfast.app.goals import Wish, start, work

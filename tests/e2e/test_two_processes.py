@@ -64,12 +64,12 @@ def test_a_resume_beside_a_living_run_works_with_it_and_repeats_nothing(
     assert len(cli.store.rows("SELECT * FROM attempts")) == 3
 
 
-def two_drivers(tmp_path: Path, repo: Path) -> tuple[Driver, Driver]:
+def two_drivers(tmp_path: Path, repo: Path, lease_s: float = LEASE_S) -> tuple[Driver, Driver]:
     """Two processes' worth of drivers on one store, with one ledger."""
     wish = {
         "plan": str(write_plan(tmp_path)),
         "goal": GOAL,
-        "settings": {"lease_s": LEASE_S},
+        "settings": {"lease_s": lease_s},
     }
     first = Driver(tmp_path / "first", repo, SCRIPT, **wish)
     second = Driver(tmp_path / "second", repo, SCRIPT, **wish)
@@ -124,6 +124,29 @@ def test_a_stopped_process_that_goes_on_too_late_is_refused(
         ]
         assert late == [], "a write of the zombie was accepted"
     assert git(repo, "show", "holdfast/goal-1:list.txt").split() == ["top", "a", "middle", "z"]
+
+
+def test_a_living_process_takes_over_from_a_stopped_one_the_moment_it_dies(
+    repo: Path, tmp_path: Path
+) -> None:
+    """With leases of an hour: stopped, it keeps its task; killed, it loses it at once."""
+    first, second = two_drivers(tmp_path, repo, lease_s=3600.0)
+    with first, second:
+        process = first.begin(die={**at_step("mid_effect", "t002/call:0"), "signal": "stop"})
+        until(lambda: stopped(process), "the process stopped itself")
+        second.begin(goal=1)
+        locks = first.home / "run"
+        until(lambda: len(list(locks.glob("*.lock"))) == 2, "the other one lives")
+        attempts = "SELECT task_id, number, outcome, reason FROM attempts"
+        assert [row["outcome"] for row in first.store.rows(attempts)] == [""]
+        os.kill(process, signal.SIGKILL)
+        assert first.finish()["signal"] == signal.SIGKILL
+        assert second.finish()["said"]["outcome"] == "passed"
+        expired = [row for row in first.store.rows(attempts) if row["outcome"] == "expired"]
+        assert [row["reason"] for row in expired] == ["died"]
+        assert broken_invariants(first.store) == []
+        keys = [call["key"] for call in first.called() if call["tool"] == "write_file"]
+        assert keys == ["t002/call:0"] * 2, "only what was in flight happened again"
 
 
 def stopped(process: int) -> bool:

@@ -139,3 +139,33 @@ def test_a_folder_that_is_no_repository_is_worked_on_as_a_private_copy(tmp_path:
     assert tree(copy, done.result["branch"]) != tree(copy, "main")
     assert cli("why", "list.txt:3", "--json").result["task"] == "two"
     assert cli("undo", "1", "--json").result["tree_equal"]
+
+
+@pytest.mark.parametrize("obstacle", ["a branch named holdfast", "a branch with other work"])
+def test_a_branch_that_cannot_be_made_leaves_the_work_where_it_is_said_to_be(
+    tmp_path: Path, obstacle: str
+) -> None:
+    repo = make_repo(tmp_path / "repo", FILES)
+    if obstacle == "a branch named holdfast":
+        git(repo, "branch", "holdfast")
+    else:
+        git(repo, "checkout", "-q", "-b", "holdfast/goal-1")
+        git(repo, "commit", "-q", "--allow-empty", "-m", "mine")
+        git(repo, "checkout", "-q", "main")
+    branches = git(repo, "for-each-ref", "refs/heads")
+    cli = Cli(repo)
+    model = write_script(tmp_path / "model.json", PLAIN_SCRIPT)
+    done = cli("run", GOAL, "--plan", str(write_plan(tmp_path)), "--model", model, "--json")
+    assert done.code == 0, done.err
+    assert "the work is at refs/holdfast/goals/1" in done.err
+    assert git(repo, "show", "refs/holdfast/goals/1:list.txt").split() == [
+        "top",
+        "a",
+        "middle",
+        "z",
+    ]
+    assert git(repo, "for-each-ref", "refs/heads") == branches
+    if obstacle == "a branch named holdfast":
+        git(repo, "branch", "-D", "holdfast")
+        assert cli("resume", "1", "--json").code == 0, "once it is gone, the branch is shown"
+        assert tree(repo, "holdfast/goal-1") == tree(repo, "refs/holdfast/goals/1")

@@ -29,11 +29,16 @@ def on_a_thread_of_its_own(work: Callable[[], object]) -> object:
 
 def refuse_landlock() -> None:
     """Put this thread under a filter that answers every Landlock call with ENOSYS."""
+    refuse_call(444, 447)
+
+
+def refuse_call(first: int, end: int | None = None) -> None:
+    """Answer the calls from `first` up to `end` with ENOSYS on this thread."""
     ctypes.CDLL(None).prctl(walls.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     code = [
         (0x20, 0, 0, 0),
-        (0x35, 0, 2, 444),
-        (0x35, 1, 0, 447),
+        (0x35, 0, 2, first),
+        (0x35, 1, 0, end or first + 1),
         (0x06, 0, 0, ERRNO | errno.ENOSYS),
         (0x06, 0, 0, ALLOW),
     ]

@@ -114,28 +114,30 @@ def test_a_program_leaves_nothing_to_the_next_one_not_even_in_its_scope(pool: Sa
         assert unbound.code == "unbound_var"
 
 
-def test_never_more_programs_run_than_the_pool_is_large(pool: SandboxPool) -> None:
+def test_as_many_programs_run_as_the_pool_is_large_and_never_more(pool: SandboxPool) -> None:
     running: list[int] = []
     most: list[int] = []
+    both = threading.Barrier(pool.size, timeout=30)
 
     def meet(args: Any) -> Any:
         running.append(1)
         most.append(len(running))
-        threading.Event().wait(0.01)
+        both.wait()
         running.pop()
+        both.wait()
         return args
 
     threads = [
         threading.Thread(
             target=lambda: pool.run("(tool/meet {})", host=host(meet=meet), tools=TOOLS)
         )
-        for _ in range(8)
+        for _ in range(4 * pool.size)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(most) == 8
+    assert len(most) == 4 * pool.size
     assert max(most) == pool.size
 
 
@@ -221,6 +223,35 @@ def test_granted_inputs_do_not_count_as_the_programs_memory(pool: SandboxPool) -
     assert refused.code == "memory_exceeded"
     lifted = Limits(memory_bytes=400_000_000, wall_s=20)
     assert pool.run(f"(count {hoard})", context=context, limits=lifted).value == 100_000
+
+
+def test_the_stacks_of_parallel_branches_do_not_count_as_the_programs_memory(
+    pool: SandboxPool,
+) -> None:
+    gate = threading.Barrier(8, timeout=20)
+    caller = host(meet=lambda args: (gate.wait(), args["x"])[1])
+    source = "(reduce + (pmap (fn [x] (tool/meet {:x x})) (range 8)))"
+    result = pool.run(
+        source, host=caller, tools=TOOLS, limits=Limits(memory_bytes=4_000_000, wall_s=20)
+    )
+    assert result.value == 28, result.error
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(first (map f [x]))",
+        "(sort-by f [x x])",
+        "(sort (fn [a b] (f 1)) [1 2])",
+        "(update {:a x} :a f)",
+    ],
+)
+def test_recursion_without_end_in_a_branch_ends_at_the_depth_and_not_at_the_stack(
+    pool: SandboxPool, body: str
+) -> None:
+    error = pool.run(f"(defn f [x] {body}) (pmap f [1 2 3])").error
+    assert error is not None
+    assert error.details["limit"] == "depth"
 
 
 def test_inputs_that_fit_no_frame_are_refused_by_name(pool: SandboxPool) -> None:

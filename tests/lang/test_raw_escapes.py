@@ -153,6 +153,16 @@ def test_a_worker_of_a_scope_that_was_stopped_is_never_used_again(pool: SandboxP
     assert pool.run("import os\nout = os.getpid()", scope="s").value != first
 
 
+def test_a_worker_that_said_more_than_its_result_is_never_used_again(pool: SandboxPool) -> None:
+    first = pool.run("import os\nout = os.getpid()", scope="talker").value
+    done = {"op": "done", "ending": "value", "value": 1, "error": None, "memory": {}}
+    rest = {"history": [], "prints": [], "pmap_calls": [], "warnings": [], "summaries": {}}
+    twice = f"m = { ({**done, **rest, 'usage': {}})!r}\nfor _ in 'ab': host._channel.send(m)"
+    code = f"import time\n{twice}\ntime.sleep(20)"
+    pool.run(code, scope="talker")
+    assert pool.run("import os\nout = os.getpid()", scope="talker").value != first
+
+
 def test_the_walls_of_this_pool_are_the_ones_of_the_product(pool: SandboxPool) -> None:
     assert pool.standing().level == walls.probe().level
 

@@ -7,6 +7,7 @@ import jsonschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.lang.conform import coerce, from_json, to_json_schema, validate
 from holdfast.lang.signature import (
     PRIMITIVES,
     Field,
@@ -15,12 +16,8 @@ from holdfast.lang.signature import (
     Record,
     Signature,
     Type,
-    coerce,
-    from_json,
     parse,
     render,
-    to_json_schema,
-    validate,
 )
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,6}[?!]?", fullmatch=True)

@@ -3,21 +3,17 @@
 import pytest
 
 from holdfast.lang.api import LangError
+from holdfast.lang.conform import PROBLEMS_MAX, coerce, from_json, to_json_schema, validate
 from holdfast.lang.signature import (
     NESTING_MAX,
-    PROBLEMS_MAX,
     SOURCE_CHARS_MAX,
     Field,
     ListOf,
     Primitive,
     Record,
     Signature,
-    coerce,
-    from_json,
     parse,
     render,
-    to_json_schema,
-    validate,
 )
 from holdfast.lang.values import keyword
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.lang import walls
-from lang.confined import on_a_thread_of_its_own, refuse_landlock
+from lang.confined import on_a_thread_of_its_own, refuse_call, refuse_landlock
 
 KILL, ALLOW, ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
 THREAD, FORK = 0x3D0F00, 0x01200011
@@ -204,9 +204,7 @@ CHILD = """
 import os, resource, sys, threading
 from holdfast.lang import walls
 walls.die_with_parent()
-walls.limit_resources()
 walls.drop_privileges()
-statm = os.open("/proc/self/statm", os.O_RDONLY) if len(sys.argv) > 9 else None
 """
 
 
@@ -275,13 +273,45 @@ def test_a_limit_that_is_not_final_can_be_lifted_and_set_anew_but_not_without_en
 def test_no_file_descriptor_can_be_made_and_none_written() -> None:
     done = child(
         """
+        walls.limit_resources()
         try:
             os.pipe()
         except OSError as error:
             sys.stdout.write(str(error.errno))
+            sys.stdout.flush()
+        os._exit(0)
         """
     )
     assert done.stdout == str(errno.EMFILE), done.stderr
+
+
+def test_a_process_that_enters_says_which_level_it_reached() -> None:
+    done = child("probe = walls.enter()\nos.write(1, probe.level.encode())\nos._exit(0)")
+    assert done.stdout == walls.probe().level, done.stderr
+
+
+def test_a_part_that_was_built_but_leaves_a_door_open_does_not_count() -> None:
+    reasons: list[str] = []
+    assert not walls._stands("seccomp", reasons, lambda: None, shut=errno.EPERM)
+    assert reasons == ["seccomp: built, but a file could still be opened"]
+
+    def refused() -> None:
+        raise walls.WallError(errno.ENOSYS, "the kernel has none")
+
+    assert not walls._stands("landlock", reasons, refused)
+    assert "the kernel has none" in reasons[1]
+    assert walls._stands("rlimits", reasons, lambda: None)
+
+
+def test_parts_that_a_machine_lacks_lower_the_level_of_the_probe() -> None:
+    assert on_a_thread_of_its_own(lambda: under_refusal(444)) == "seccomp"
+    seccomp = walls._SYS_SECCOMP[walls.machine().name]  # type: ignore[union-attr]
+    assert on_a_thread_of_its_own(lambda: under_refusal(seccomp)) == "rlimits"
+
+
+def under_refusal(number: int) -> str:
+    refuse_call(number)
+    return walls.probe().level
 
 
 def test_the_private_memory_of_a_process_is_read_from_an_open_descriptor() -> None:

@@ -164,6 +164,7 @@ async def _work(app: App, goal: int) -> None:
         loop.add_signal_handler(number, interrupt)
     try:
         await task
+        await asyncio.to_thread(show_branch, shop, goal)  # settled, and then its lease was gone
     except asyncio.CancelledError:
         if not presses:
             raise

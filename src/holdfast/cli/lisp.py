@@ -1,8 +1,9 @@
 """Run PTC-Lisp: one program, a read-eval-print loop, or a file of conformance cases.
 
-    holdfast lisp eval -e '(+ 1 2)'            one program; a file name or - instead of -e works too
+    holdfast lisp eval -e '(+ 1 2)'            one program in a walled process; or a file, or -
     holdfast lisp eval f.lisp --data rows.json inputs are read as data/name in the program
     holdfast lisp repl                         definitions stay; *1 *2 *3 are the last results
+    holdfast lisp manual                       forms, built-ins and limits, as docs/lisp.md
     holdfast lisp cases cases.json --json      {"passed": n, "failed": […], "skipped": n}
 
 Exit codes: 0 a value or a return, 1 an error, a fail or a failed case, 2 a wrong command line.
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 HISTORY_FILE = ".holdfast_lisp_history"
 HISTORY_LINES = 1000
+LEVELS = ("none", "rlimits", "seccomp", "landlock+seccomp")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +35,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     run.add_argument("file", nargs="?", help="a file, or - for standard input")
     run.add_argument("-e", dest="source", help="the program itself")
     run.add_argument("--data", help="inputs as JSON text, or a JSON file; read as data/name")
+    run.add_argument(
+        "--wall",
+        choices=LEVELS,
+        default="seccomp",
+        help="the least wall around the process that runs it; refused where it cannot be had",
+    )
     repl = verbs.add_parser("repl", help="read, evaluate, print, again")
     cases = verbs.add_parser("cases", help="run a file of conformance cases")
     cases.add_argument("file", help="cases in the documented encoding")
+    page = verbs.add_parser("manual", help="the language's page, as docs/lisp.md has it")
+    page.add_argument("--json", action="store_true", help="one JSON object")
     for each in (run, repl, cases):
         each.add_argument("--json", action="store_true", help="one JSON object")
         each.add_argument("--wall-s", type=float, help="longest a program may run")
@@ -46,6 +56,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.verb == "eval":
         return evaluate(arguments, console)
+    if arguments.verb == "manual":
+        return manual(console)
     if arguments.verb == "repl":
         return repl(arguments, console)
     return cases(arguments, console)
@@ -63,11 +75,12 @@ def limits_of(arguments: argparse.Namespace) -> Limits:
 
 
 def evaluate(arguments: argparse.Namespace, console: Console) -> int:
-    from holdfast.lang.run import run as run_program
+    from holdfast.lang.pool import SandboxPool
 
     source = _source(arguments)
     context = _data(arguments.data)
-    result = run_program(source, context=context, limits=limits_of(arguments))
+    with SandboxPool(1, limits_of(arguments), require=arguments.wall) as pool:
+        result = pool.run(source, context=context)
     if console.json:
         console.emit(report(result))
     else:
@@ -149,6 +162,16 @@ def _text(value: Any) -> str:
         return f"(not shown: {error.message})"
     finally:
         ACTIVE.reset(token)
+
+
+def manual(console: Console) -> int:
+    from holdfast.lang.manual import manual as page
+
+    if console.json:
+        console.emit({"manual": page()})
+    else:
+        console.say(page().rstrip("\n"))
+    return 0
 
 
 # --- cases ---------------------------------------------------------------------------------------

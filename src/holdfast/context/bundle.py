@@ -78,7 +78,7 @@ def fit(
     granted: dict[int, int] = {}
     for floor in (True, False):
         for index, item in enumerate(ordered):
-            cost = count_tokens(_section(item, item.text))
+            cost = _cost(_section(item, item.text))
             wish = min(cost, FLOOR_TOKENS) if floor else cost
             extra = max(0, min(wish - granted.get(index, 0), left))
             granted[index] = granted.get(index, 0) + extra
@@ -95,6 +95,11 @@ def fit(
     return "\n\n".join(parts), tuple(fates)
 
 
+def _cost(section: str) -> int:
+    """What a section takes of the budget, with the blank line that sets it off."""
+    return count_tokens(f"\n\n{section}")
+
+
 def _section(item: Candidate, text: str) -> str:
     return f"## {item.source} ({item.reason})\n\n{text}"
 
@@ -102,13 +107,13 @@ def _section(item: Candidate, text: str) -> str:
 def _trim(item: Candidate, tokens: int) -> tuple[str, Literal["whole", "cut", "out"]]:
     """The item within its grant: whole, its head with a line that says so, or nothing."""
     whole = _section(item, item.text)
-    if count_tokens(whole) <= tokens:
+    if _cost(whole) <= tokens:
         return whole, "whole"
     lines = item.text.splitlines()
     low, high = 0, len(lines)
     while low < high:
         middle = (low + high + 1) // 2
-        if count_tokens(_cut(item, lines, middle)) <= tokens:
+        if _cost(_cut(item, lines, middle)) <= tokens:
             low = middle
         else:
             high = middle - 1

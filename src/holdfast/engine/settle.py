@@ -9,7 +9,7 @@ from __future__ import annotations
 from holdfast.domain.decide import Decision, History, decide
 from holdfast.domain.model import Fence, Outcome
 from holdfast.engine.moves import move_goal, move_plan, move_task
-from holdfast.engine.rows import encode, need, spec_of
+from holdfast.engine.rows import encode, need, outcome_of, spec_of
 from holdfast.errors import Refused, Stale
 from holdfast.store import Row, Tx, transition
 from holdfast.trace.events import compact
@@ -25,11 +25,12 @@ def settle(tx: Tx, fence: Fence, outcome: Outcome) -> Decision:
     report = encode(outcome).decode()
     if attempt["state"] != "open":
         if attempt["report"] == report:
-            return decide(outcome, _history(tx, task, attempt), spec_of(task).policy)
+            return decide(outcome, _history_then(tx, task, attempt), spec_of(task).policy)
         raise Stale(
             f"attempt {fence.session} has ended ({attempt['outcome']})",
             hint="another attempt owns the task now",
         )
+    _proven(fence, outcome)
     _builds_on_tip(tx, task, outcome)
     return _end(tx, task, attempt, "settle", outcome, report)
 
@@ -85,6 +86,8 @@ def _end(tx: Tx, task: Row, attempt: Row, event: str, outcome: Outcome, report: 
     key = {"task": task["id"], "attempt": attempt["number"]}
     orphans = tx.one("attempt.orphans", take=attempt["take"], **key)
     assert orphans is not None
+    # A call that was cut short may have been served: its reserve counts as spent, an estimate.
+    cut_short = event == "expire" or outcome.kind == "cancelled"
     transition(
         tx,
         "attempt",
@@ -97,8 +100,8 @@ def _end(tx: Tx, task: Row, attempt: Row, event: str, outcome: Outcome, report: 
             "outcome": outcome.kind,
             "failure": outcome.failure or "",
             "report": report,
-            "orphan_tokens": orphans["tokens"] if event == "expire" else 0,
-            "orphan_nusd": orphans["nusd"] if event == "expire" else 0,
+            "orphan_tokens": orphans["tokens"] if cut_short else 0,
+            "orphan_nusd": orphans["nusd"] if cut_short else 0,
             **key,
         },
         **key,
@@ -118,6 +121,18 @@ def _record_failure(tx: Tx, task: Row, attempt: Row, outcome: Outcome) -> None:
         task=task["id"],
         attempt=attempt["number"],
     )
+
+
+def _proven(fence: Fence, outcome: Outcome) -> None:
+    """I11: passed means that there was a check and every one passed, whoever says it."""
+    verdicts = {check.verdict for check in outcome.checks}
+    if outcome.kind == "passed" and verdicts != {"pass"}:
+        said = ", ".join(sorted(verdicts)) or "nothing"
+        raise Refused(
+            f"attempt {fence.session} says passed, but its checks say {said}",
+            hint="without a check that passed it is unverified",
+            code="not_proven",
+        )
 
 
 def _builds_on_tip(tx: Tx, task: Row, outcome: Outcome) -> None:
@@ -143,7 +158,8 @@ def _move_task(tx: Tx, task: Row, outcome: Outcome, decision: Decision) -> None:
         statement=decision.event if decision.event in ("succeed", "retry", "fail") else "",
         strikes=decision.strikes,
         take_open=0 if decision.fresh else 1,
-        not_before_ms=tx.now_ms + decision.delay_ms,
+        # Without a delay no clock is asked: it may be set back, and the task would wait for it.
+        not_before_ms=tx.now_ms + decision.delay_ms if decision.delay_ms else 0,
         commit=outcome.commit,
     )
     if decision.event == "succeed":
@@ -192,3 +208,17 @@ def _history(tx: Tx, task: Row, attempt: Row) -> History:
         progressed=attempt["steps"] > 0,
         seed=goal["seed"],
     )
+
+
+def _history_then(tx: Tx, task: Row, attempt: Row) -> History:
+    """What an ended attempt was judged by: strikes counted since do not change the answer."""
+    policy, strikes = spec_of(task).policy, 0
+    now = _history(tx, task, attempt)
+    for row in tx.all("attempt.of_task", task=task["id"]):
+        history = History(
+            strikes=strikes, takes=row["take"], progressed=row["steps"] > 0, seed=now.seed
+        )
+        if row["number"] == attempt["number"]:
+            return history
+        strikes = decide(outcome_of(row), history, policy).strikes
+    raise AssertionError("an attempt is among the attempts of its task")

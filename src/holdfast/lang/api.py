@@ -48,7 +48,7 @@ class Limits:
     regex_pattern_bytes: int = 256
     regex_input_bytes: int = 32_768
     json_nesting: int = 64
-    value_nesting: int = 400
+    value_nesting: int = 200
     combinations: int = 1_000_000
     program_bytes: int = 1_000_000
     nesting: int = 64

@@ -14,15 +14,15 @@ from math import comb
 from typing import Any
 
 from holdfast.lang.api import LangError, Value
-from holdfast.lang.callables import as_function, lookup
-from holdfast.lang.lib_numbers import add, greater, less, number
+from holdfast.lang.callables import as_function, lookup, read_all
+from holdfast.lang.lib_numbers import add, greater, less
 from holdfast.lang.lib_seqs import Items, made, positional
 from holdfast.lang.meter import ACTIVE, copied, grow, refuse_size, spend
 from holdfast.lang.values import (
+    PLAIN,
     Keyword,
     Reduced,
     as_key,
-    compare,
     entries,
     equal,
     is_true,
@@ -45,13 +45,21 @@ def _rows(colls: tuple[Value, ...]) -> Iterable[tuple[Value, ...]]:
     return zip(*[seq_items(coll) for coll in colls], strict=False)
 
 
-def map_(fn: Value, coll: Value, *more: Value) -> Items:
+def results(fn: Value, items: Items) -> list[Value]:
+    """`fn` of every item; a keyword over rows is read in one go."""
+    if type(fn) is Keyword and (found := read_all(fn, items)) is not None:
+        return found
     call = as_function(fn)
+    return [call(item) for item in items]
+
+
+def map_(fn: Value, coll: Value, *more: Value) -> Items:
     if more:
+        call = as_function(fn)
         return made([call(*row) for row in _rows((coll, *more))])
     items = seq_items(coll)
     grow(len(items))
-    return tuple([call(item) for item in items])
+    return tuple(results(fn, items))
 
 
 def map_indexed(fn: Value, coll: Value) -> Items:
@@ -70,9 +78,12 @@ def mapcat(fn: Value, coll: Value, *more: Value) -> Items:
 
 
 def filter_(pred: Value, coll: Value) -> Items:
-    test = as_function(pred)
     items = seq_items(coll)
     grow(len(items))
+    if type(pred) is Keyword:
+        kept = zip(items, results(pred, items), strict=True)
+        return tuple([item for item, r in kept if r is not None and r is not False])
+    test = as_function(pred)
     return tuple([item for item in items if (r := test(item)) is not None and r is not False])
 
 
@@ -136,8 +147,8 @@ def distinct_question(first: Value, *rest: Value) -> bool:
 # --- reducing ------------------------------------------------------------------------------------
 
 
-def reduce(fn: Value, *args: Value) -> Value:
-    call = as_function(fn)
+def reduce(fn: Value, first: Value, *rest: Value) -> Value:
+    call, args = as_function(fn), (first, *rest)
     items = seq_items(args[-1])
     spend(len(items))
     if len(args) == 2:
@@ -147,7 +158,7 @@ def reduce(fn: Value, *args: Value) -> Value:
     else:
         total, items = items[0], items[1:]
     if fn is add:
-        return _sum_all(total, items)
+        return sum_all(total, items)
     if fn is conj and total is not None:
         return into(total, items)
     for item in items:
@@ -157,14 +168,14 @@ def reduce(fn: Value, *args: Value) -> Value:
     return total
 
 
-def _sum_all(total: Value, items: Items) -> Value:
+def sum_all(total: Value, items: Items) -> Value:
     if items and type(total) is int and set(map(type, items)) == {int}:
         return sum(items, total)
     return add(total, *items) if items else total
 
 
-def reductions(fn: Value, *args: Value) -> Items:
-    call = as_function(fn)
+def reductions(fn: Value, first: Value, *rest: Value) -> Items:
+    call, args = as_function(fn), (first, *rest)
     items = seq_items(args[-1])
     if len(args) == 1:
         if not items:
@@ -228,12 +239,12 @@ def frequencies(coll: Value) -> dict[Any, Value]:
 
 
 def group_by(fn: Value, coll: Value) -> dict[Any, Value]:
-    call = key_of(fn)
     items = seq_items(coll)
     grow(len(items) * 2)
     groups: dict[Any, list[Value]] = {}
-    for item in items:
-        key = as_key(call(item))
+    read = fn if type(fn) is not str else key_of(fn)
+    for item, found in zip(items, results(read, items), strict=True):
+        key = found if type(found) in PLAIN else as_key(found)
         group = groups.get(key)
         if group is None:
             groups[key] = [item]
@@ -242,22 +253,7 @@ def group_by(fn: Value, coll: Value) -> dict[Any, Value]:
     return {key: tuple(group) for key, group in groups.items()}
 
 
-# --- aggregates ----------------------------------------------------------------------------------
-
-
-def _numbers(name: str, found: Iterable[Value]) -> list[Value]:
-    return [number(name, item) for item in found if item is not None]
-
-
-def sum_(coll: Value) -> Value:
-    items = seq_items(coll)
-    spend(len(items))
-    return _sum_all(0, tuple(_numbers("sum", items)))
-
-
-def avg(coll: Value) -> float | None:
-    found = _numbers("avg", seq_items(coll))
-    return _sum_all(0, tuple(found)) / len(found) if found else None
+# --- reading a field ----------------------------------------------------------------------------
 
 
 def field_of(key: Value) -> Callable[[Value], Value]:
@@ -278,71 +274,6 @@ def _path(item: Value, path: Items) -> Value:
     for key in path:
         item = lookup(item, key)
     return item
-
-
-def sum_by(key: Value, coll: Value) -> Value:
-    return sum_(tuple(map(field_of(key), seq_items(coll))))
-
-
-def avg_by(key: Value, coll: Value) -> float | None:
-    return avg(tuple(map(field_of(key), seq_items(coll))))
-
-
-def _extreme_by(key: Value, coll: Value, sign: int) -> Value:
-    read = field_of(key)
-    best: Value = None
-    best_rank: Value = _NOTHING
-    for item in seq_items(coll):
-        rank = read(item)
-        if rank is None:
-            continue
-        if best_rank is _NOTHING or compare(rank, best_rank) * sign > 0:
-            best, best_rank = item, rank
-    return best
-
-
-def min_by(key: Value, coll: Value) -> Value:
-    return _extreme_by(key, coll, -1)
-
-
-def max_by(key: Value, coll: Value) -> Value:
-    return _extreme_by(key, coll, 1)
-
-
-def _extreme_key(name: str, fn: Value, args: Items, sign: int) -> Value:
-    call = as_function(fn)
-    if len(args) == 1:
-        return args[0]
-    best, best_rank = args[0], number(name, call(args[0]))
-    for item in args[1:]:
-        rank = number(name, call(item))
-        if (rank - best_rank) * sign >= 0:
-            best, best_rank = item, rank
-    return best
-
-
-def min_key(fn: Value, first: Value, *rest: Value) -> Value:
-    return _extreme_key("min-key", fn, (first, *rest), -1)
-
-
-def max_key(fn: Value, first: Value, *rest: Value) -> Value:
-    return _extreme_key("max-key", fn, (first, *rest), 1)
-
-
-def distinct_by(key: Value, coll: Value) -> Items:
-    read = field_of(key)
-    seen: set[Any] = set()
-    found = []
-    for item in seq_items(coll):
-        stored = as_key(read(item))
-        if stored not in seen:
-            seen.add(stored)
-            found.append(item)
-    return made(found)
-
-
-def pluck(key: Value, coll: Value) -> Items:
-    return made([*map(field_of(key), seq_items(coll))])
 
 
 # --- order ---------------------------------------------------------------------------------------
@@ -385,12 +316,14 @@ def _sorted(coll: Value, key: Callable[[Value], Value] | None, how: Value) -> It
     return made([items[index] for index in indexes])
 
 
-def sort(*args: Value) -> Items:
-    return _sorted(args[-1], None, args[0] if len(args) == 2 else _NOTHING)
+def sort(first: Value, *rest: Value) -> Items:
+    return _sorted(rest[0], None, first) if rest else _sorted(first, None, _NOTHING)
 
 
-def sort_by(key: Value, *args: Value) -> Items:
-    return _sorted(args[-1], key_of(key), args[0] if len(args) == 2 else _NOTHING)
+def sort_by(key: Value, first: Value, *rest: Value) -> Items:
+    if rest:
+        return _sorted(rest[0], key_of(key), first)
+    return _sorted(first, key_of(key), _NOTHING)
 
 
 def distinct(coll: Value) -> Items:

@@ -23,7 +23,8 @@ def _mark(made: Function, name: str, args: tuple[Value, ...]) -> Function:
     return made
 
 
-def apply(fn: Value, *args: Value) -> Value:
+def apply(fn: Value, first: Value, *rest: Value) -> Value:
+    args = (first, *rest)
     return as_function(fn)(*args[:-1], *seq_items(args[-1]))
 
 

@@ -276,12 +276,12 @@ def _pick(name: str, args: tuple[Value, ...], better: Callable[[Number, Number],
     return best
 
 
-def maximum(*args: Value) -> Number:
-    return _pick("max", args, lambda one, other: one >= other)
+def maximum(first: Value, *rest: Value) -> Number:
+    return _pick("max", (first, *rest), lambda one, other: one >= other)
 
 
-def minimum(*args: Value) -> Number:
-    return _pick("min", args, lambda one, other: one <= other)
+def minimum(first: Value, *rest: Value) -> Number:
+    return _pick("min", (first, *rest), lambda one, other: one <= other)
 
 
 def _chain(name: str, args: tuple[Value, ...], holds: Callable[[Number, Number], bool]) -> bool:

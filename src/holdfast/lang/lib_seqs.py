@@ -13,7 +13,7 @@ from holdfast.lang.api import LangError, Value
 from holdfast.lang.callables import as_function
 from holdfast.lang.lib_numbers import number
 from holdfast.lang.meter import ACTIVE, grow, refuse_size
-from holdfast.lang.values import Entry, elements, entries, equal, is_true, seq_items, type_name
+from holdfast.lang.values import equal, is_true, seq_items, type_name
 
 Items = tuple[Value, ...]
 
@@ -133,9 +133,9 @@ def take_last(count: Value, coll: Value) -> Items | None:
     return made(items[-size:]) or None if size > 0 else None
 
 
-def drop_last(*args: Value) -> Items:
-    size = count_arg("drop-last", args[0]) if len(args) == 2 else 1
-    items = positional("drop-last", args[-1])
+def drop_last(first: Value, *rest: Value) -> Items:
+    size = count_arg("drop-last", first) if rest else 1
+    items = positional("drop-last", rest[0] if rest else first)
     return made(items[: max(len(items) - size, 0)] if size > 0 else items)
 
 
@@ -182,7 +182,8 @@ def subvec(coll: Value, start: Value, end: Value = _NOTHING) -> Items:
     return made(tuple(coll[low : max(high, low)]))
 
 
-def partition(*args: Value) -> Items:
+def partition(first: Value, second: Value, *more: Value) -> Items:
+    args = (first, second, *more)
     size = count_arg("partition", args[0])
     step = count_arg("partition", args[1]) if len(args) > 2 else size
     items = positional("partition", args[-1])
@@ -200,7 +201,8 @@ def partition(*args: Value) -> Items:
     return made(found)
 
 
-def partition_all(*args: Value) -> Items:
+def partition_all(first: Value, second: Value, *more: Value) -> Items:
+    args = (first, second, *more)
     size = count_arg("partition-all", args[0])
     step = count_arg("partition-all", args[1]) if len(args) > 2 else size
     items = positional("partition-all", args[-1])
@@ -315,7 +317,8 @@ def zip_(one: Value, other: Value) -> Items:
     return made(list(pairs))
 
 
-def range_(*args: Value) -> Items:
+def range_(first: Value, *rest: Value) -> Items:
+    args = (first, *rest)
     start: Any = 0
     step: Any = 1
     if len(args) == 1:
@@ -344,16 +347,3 @@ def range_(*args: Value) -> Items:
         index += 1
         value = start + index * step
     return tuple(found)
-
-
-def ordered_view(coll: Value) -> Items:
-    """Entries of a map, items of a set, both sorted."""
-    if type(coll) is dict:
-        return made(entries(coll))
-    if type(coll) is frozenset:
-        return made(elements(coll))
-    return seq_items(coll)
-
-
-def is_entry(value: Value) -> bool:
-    return type(value) is Entry

@@ -72,9 +72,9 @@ def subs(text: Value, start: Value, end: Value = None) -> str:
     return "".join(chars[low : max(high, low)])
 
 
-def join(*args: Value) -> str:
-    separator = display(args[0]) if len(args) == 2 else ""
-    parts = [display(item) for item in seq_items(args[-1])]
+def join(first: Value, *rest: Value) -> str:
+    separator = display(first) if rest else ""
+    parts = [display(item) for item in seq_items(rest[0] if rest else first)]
     text_size(sum(map(len, parts)) + len(separator) * len(parts))
     return separator.join(parts)
 
@@ -175,11 +175,11 @@ def last_index_of(text: Value, part: Value, start: Value = None) -> int | None:
 # --- replacing -----------------------------------------------------------------------------------
 
 
-def replace(*args: Value) -> Value:
+def replace(first: Value, second: Value, *rest: Value) -> Value:
     """`(replace s match with)` on strings, `(replace table coll)` on collections."""
-    if len(args) == 2:
-        return replace_items(args[0], args[1])
-    return _replace("replace", args[0], args[1], args[2], 0)
+    if not rest:
+        return replace_items(first, second)
+    return _replace("replace", first, second, rest[0], 0)
 
 
 def replace_first(text: Value, match: Value, replacement: Value) -> str:
@@ -278,10 +278,6 @@ def symbol_(value: Value) -> Symbol:
     if type(value) in (str, Keyword):
         return Symbol(name_(value))
     raise LangError("type_error", f"symbol expects a string, got {type_name(value)}")
-
-
-def is_text(value: Value) -> bool:
-    return type(value) is str
 
 
 def char_(value: Value) -> str:

@@ -89,6 +89,10 @@ def is_symbol(value: Value) -> bool:
     return type(value) is Symbol
 
 
+def is_ident(value: Value) -> bool:
+    return type(value) in (Keyword, Symbol)
+
+
 def is_vector(value: Value) -> bool:
     return isinstance(value, tuple)
 

@@ -37,7 +37,7 @@ from holdfast.lang.conversation import Breach, Conversation, Gone, job
 from holdfast.lang.run import NoHost
 from holdfast.lang.worker import EXIT_MEMORY, EXIT_RETIRED
 
-READY_S = 10.0
+READY_S = 30.0
 START_ATTEMPTS = 3
 _PACKAGE_ROOT = str(Path(__file__).parents[2])
 _BOOT = (
@@ -152,7 +152,7 @@ class SandboxPool:
             worker, fit = self._take(scope), False
             try:
                 result = talk.hold(worker.channel, order)
-                fit = bool(scope) and not _out_of_memory(result)
+                fit = bool(scope) and worker.channel.quiet and not _out_of_memory(result)
                 return result
             except FrameTooLarge as error:
                 text = f"the inputs are too large: {error}"

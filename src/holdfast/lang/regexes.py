@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from re import (  # type: ignore[attr-defined]  # the only way to see nested quantifiers
     _constants as _op,
 )
@@ -29,20 +29,33 @@ _JAVA_CLASSES = {
 }  # fmt: skip
 
 
+_QUOTED = re.compile(r"\\Q(.*?)(?:\\E|\Z)", re.DOTALL)
+
+
 def compile_regex(source: str, limits: Limits) -> Regex:
     """A compiled pattern; refuses what is too long, malformed or sure to backtrack."""
+    _check_length(source, limits)
+    return Regex(source, _compiled(source))
+
+
+def sent_regex(source: str, limits: Limits) -> Regex:
+    """A pattern that came from outside, compiled where it is used: some take seconds to compile."""
+    _check_length(source, limits)
+    return Regex(source, partial(_compiled, source))
+
+
+def _check_length(source: str, limits: Limits) -> None:
     if len(source.encode("utf-8", "replace")) > limits.regex_pattern_bytes:
         raise LangError(
             "type_error",
             f"a regex pattern is longer than {limits.regex_pattern_bytes} bytes "
             "(regex_pattern_bytes)",
         )
-    return Regex(source, _compiled(source))
 
 
 @lru_cache(maxsize=256)
 def _compiled(source: str) -> re.Pattern[str]:
-    text = source
+    text = _QUOTED.sub(lambda found: re.escape(found[1]), source)
     for java, python in _JAVA_CLASSES.items():
         if java in text:
             text = text.replace(java, f"[{python}]")
@@ -107,6 +120,8 @@ def _ambiguous(body: Any) -> bool:
         if op is _op.BRANCH:
             return any(_ambiguous(part) for part in args[1]) or _overlaps(args[1])
         return op in _REPEATS and args[1] > 16
+    if any(op is _op.BRANCH and _overlaps(args[1]) for op, args in items):
+        return True
     repeats = [op in _REPEATS and args[1] > 1 for op, args in items]
     fences = [op in (_op.LITERAL, _op.IN, _op.NOT_LITERAL, _op.CATEGORY) for op, _ in items]
     return any(repeats) and not any(fences)
@@ -114,8 +129,8 @@ def _ambiguous(body: Any) -> bool:
 
 def _overlaps(branches: Any) -> bool:
     """Two alternatives that start with the same literal, as in `(a|a)*` or `(a|ab)*`."""
-    heads = [str(branch[0]) for branch in branches if len(branch)]
-    return len(heads) < len(branches) or len(set(heads)) < len(heads)
+    heads = [str(branch[0]) if len(branch) else "" for branch in branches]
+    return len(set(heads)) < len(heads)
 
 
 def regex_of(value: Value, name: str) -> Regex:

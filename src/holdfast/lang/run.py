@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -95,7 +96,7 @@ def run(
 
 def execute(machine: Machine, main: Any) -> Ending:
     """Call the entry function; how it ended, or `LangError` with its place."""
-    _allow_depth(machine.limits)
+    _DEPTH.enter(machine.limits.depth)
     machine.baton.acquire()
     try:
         try:
@@ -111,16 +112,40 @@ def execute(machine: Machine, main: Any) -> Ending:
     finally:
         machine.closed = True
         machine.baton.release()
+        _DEPTH.leave()
 
 
-def _allow_depth(limits: Limits) -> None:
-    """Raise Python's recursion limit, never lower it: other threads may rely on it."""
-    depth, frame = 0, sys._getframe()
-    while frame.f_back is not None:
-        depth, frame = depth + 1, frame.f_back
-    needed = depth + limits.depth * FRAMES_PER_CALL + FRAMES_SPARE
-    if sys.getrecursionlimit() < needed:
-        sys.setrecursionlimit(needed)
+class _Depth:
+    """Python's recursion limit, which is the process's: raised while any run goes on.
+
+    The last run to end puts it back, so that runs in several threads do not lower each other's.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._before = 0
+
+    def enter(self, depth: int) -> None:
+        here, frame = 0, sys._getframe()
+        while frame.f_back is not None:
+            here, frame = here + 1, frame.f_back
+        needed = here + depth * FRAMES_PER_CALL + FRAMES_SPARE
+        with self._lock:
+            if self._runs == 0:
+                self._before = sys.getrecursionlimit()
+            self._runs += 1
+            if sys.getrecursionlimit() < needed:
+                sys.setrecursionlimit(needed)
+
+    def leave(self) -> None:
+        with self._lock:
+            self._runs -= 1
+            if self._runs == 0:
+                sys.setrecursionlimit(self._before)
+
+
+_DEPTH = _Depth()
 
 
 def _translate(machine: Machine, error: Exception) -> LangError:

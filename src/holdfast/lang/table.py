@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 from holdfast.lang import dates
+from holdfast.lang import lib_aggregates as a
 from holdfast.lang import lib_colls as c
 from holdfast.lang import lib_control as k
 from holdfast.lang import lib_functions as f
@@ -120,7 +121,7 @@ PREDICATES: tuple[RawRow, ...] = (
     ("char?", "1", y.is_char, "1", "(char? x)", "Is one character.", '(char? "ab")', "false"),
     ("keyword?", "1", y.is_keyword, "1", "(keyword? x)", "Is a keyword.", "(keyword? :a)", "true"),
     ("symbol?", "1", y.is_symbol, "1", "(symbol? x)", "Is a symbol.", "(symbol? 'a)", "true"),
-    ("ident?", "1", lambda x: y.is_keyword(x) or y.is_symbol(x), "1", "(ident? x)",
+    ("ident?", "1", y.is_ident, "1", "(ident? x)",
      "Keyword or symbol.", "(ident? :a)", "true"),
     ("vector?", "1", y.is_vector, "1", "(vector? x)", "Is a vector.", "(vector? [1])", "true"),
     ("list?", "1", y.never, "1", "(list? x)", "Always false: list makes vectors.",
@@ -293,24 +294,24 @@ SEQUENCES: tuple[RawRow, ...] = (
      "(combinations [1 2 3] 2)", "[[1 2] [1 3] [2 3]]"),
     ("pairs", "1", c.pairs, "n", "(pairs coll)", "Choices of two items.", "(pairs [1 2 3])",
      "[[1 2] [1 3] [2 3]]"),
-    ("sum", "1", c.sum_, "n", "(sum coll)", "Sum, skipping nil.", "(sum [1 nil 2])", "3"),
-    ("avg", "1", c.avg, "n", "(avg coll)", "Mean as a float, skipping nil.", "(avg [1 2])",
+    ("sum", "1", a.sum_, "n", "(sum coll)", "Sum, skipping nil.", "(sum [1 nil 2])", "3"),
+    ("avg", "1", a.avg, "n", "(avg coll)", "Mean as a float, skipping nil.", "(avg [1 2])",
      "1.5"),
-    ("sum-by", "2", c.sum_by, "f", "(sum-by key coll)", "Sum of a field.",
+    ("sum-by", "2", a.sum_by, "f", "(sum-by key coll)", "Sum of a field.",
      "(sum-by :a [{:a 1} {:a 2}])", "3"),
-    ("avg-by", "2", c.avg_by, "f", "(avg-by key coll)", "Mean of a field.",
+    ("avg-by", "2", a.avg_by, "f", "(avg-by key coll)", "Mean of a field.",
      "(avg-by :a [{:a 1} {:a 2}])", "1.5"),
-    ("min-by", "2", c.min_by, "f", "(min-by key coll)", "Item with the least field.",
+    ("min-by", "2", a.min_by, "f", "(min-by key coll)", "Item with the least field.",
      "(min-by :a [{:a 2} {:a 1}])", "{:a 1}"),
-    ("max-by", "2", c.max_by, "f", "(max-by key coll)", "Item with the greatest field.",
+    ("max-by", "2", a.max_by, "f", "(max-by key coll)", "Item with the greatest field.",
      "(max-by :a [{:a 2} {:a 1}])", "{:a 2}"),
-    ("min-key", "2+", c.min_key, "f", "(min-key f x…)", "Argument with the least (f x).",
+    ("min-key", "2+", a.min_key, "f", "(min-key f x…)", "Argument with the least (f x).",
      '(min-key count "aa" "b")', '"b"'),
-    ("max-key", "2+", c.max_key, "f", "(max-key f x…)", "Argument with the greatest (f x).",
+    ("max-key", "2+", a.max_key, "f", "(max-key f x…)", "Argument with the greatest (f x).",
      '(max-key count "aa" "b")', '"aa"'),
-    ("distinct-by", "2", c.distinct_by, "f", "(distinct-by key coll)", "First item per field.",
+    ("distinct-by", "2", a.distinct_by, "f", "(distinct-by key coll)", "First item per field.",
      "(distinct-by :c [{:c 1} {:c 1}])", "[{:c 1}]"),
-    ("pluck", "2", c.pluck, "f", "(pluck key coll)", "A field of every item.",
+    ("pluck", "2", a.pluck, "f", "(pluck key coll)", "A field of every item.",
      "(pluck :a [{:a 1}])", "[1]"),
 )  # fmt: skip
 

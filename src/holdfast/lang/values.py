@@ -76,13 +76,22 @@ class Var:
 
 
 class Regex:
-    """A compiled pattern with the source it was written as."""
+    """A pattern with the source it was written as; one that was sent compiles at its first use."""
 
-    __slots__ = ("compiled", "source")
+    __slots__ = ("_compiled", "source")
 
-    def __init__(self, source: str, compiled: re.Pattern[str]) -> None:
+    def __init__(
+        self, source: str, compiled: re.Pattern[str] | Callable[[], re.Pattern[str]]
+    ) -> None:
         self.source = source
-        self.compiled = compiled
+        self._compiled = compiled
+
+    @property
+    def compiled(self) -> re.Pattern[str]:
+        made = self._compiled
+        if not isinstance(made, re.Pattern):
+            made = self._compiled = made()
+        return made
 
     def __repr__(self) -> str:
         return f'#"{self.source}"'

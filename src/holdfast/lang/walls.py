@@ -26,6 +26,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 Level = Literal["none", "rlimits", "seccomp", "landlock+seccomp"]
@@ -104,6 +105,7 @@ _CAPABILITY_V3 = 0x20080522
 Instruction = tuple[int, int, int, int]
 
 
+@cache
 def machine(name: str = "") -> Machine | None:
     """The call table of an architecture (default: this one); None if its table is not known."""
     known = {"x86_64": (1, 0xC000003E), "aarch64": (2, 0xC00000B7)}
@@ -141,7 +143,7 @@ def probe() -> Probe:
     return Probe("landlock+seccomp", tuple(reasons))
 
 
-def enter() -> Probe:
+def enter() -> Probe:  # pragma: no cover  # whoever enters can save no measurement
     """Build every part this machine has around the calling thread, and say what now stands.
 
     A part counts only when its door was tried and found shut. One thread may enter once; memory and
@@ -153,11 +155,10 @@ def enter() -> Probe:
     filed = _stands("landlock", reasons, restrict_files, shut=errno.EACCES)
     if not _stands("rlimits", reasons, limit_resources):
         return Probe("none", tuple(reasons))
-    host = machine()
-    if host is None:
+    program = prepared_filter()
+    if program is None:
         reasons.append(f"seccomp: no call table for {platform.machine()}")
         return Probe("rlimits", tuple(reasons))
-    program = assemble(host)
     if not _stands("seccomp", reasons, lambda: restrict_calls(program), shut=errno.EPERM):
         return Probe("rlimits", tuple(reasons))
     return Probe("landlock+seccomp" if filed else "seccomp", tuple(reasons))
@@ -176,8 +177,9 @@ def die_with_parent() -> None:
 def drop_privileges() -> None:
     """Give up every capability for good; no program started from here could regain one."""
     _prctl(PR_SET_NO_NEW_PRIVS, 1, "no_new_privs")
+    prctl = _libc().prctl
     for capability in range(64):
-        if _libc().prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+        if prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
             break  # past the last capability, or not allowed to drop what we do not hold
     host = platform.machine()
     if host in _SYS_CAPSET:
@@ -187,7 +189,7 @@ def drop_privileges() -> None:
     _prctl(PR_SET_DUMPABLE, 0, "dumpable")
 
 
-def limit_resources() -> None:
+def limit_resources() -> None:  # pragma: no cover  # whoever enters can save no measurement
     """No core dumps, written files, new descriptors, locked memory or message queues."""
     for kind in (
         resource.RLIMIT_CORE,
@@ -275,6 +277,13 @@ def restrict_calls(program: bytes) -> None:
     prog = struct.pack("@HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     if _syscall(_SYS_SECCOMP[host.name], _SECCOMP_SET_FILTER, 0, prog) != 0:
         raise WallError(ctypes.get_errno(), "seccomp failed")
+
+
+@cache
+def prepared_filter() -> bytes | None:
+    """The filter for this machine, assembled once per process; a fork inherits it."""
+    host = machine()
+    return assemble(host) if host is not None else None
 
 
 def assemble(host: Machine) -> bytes:
@@ -410,5 +419,6 @@ def _why() -> str:
     return os.strerror(ctypes.get_errno())
 
 
+@cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)

@@ -13,6 +13,7 @@ What comes in may be hostile: shapes are checked, depth is bounded, unknown tags
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
@@ -21,7 +22,7 @@ from holdfast.lang import library
 from holdfast.lang.api import LangError, Limits, Value
 from holdfast.lang.dates import Date, Duration, Instant, LocalDate
 from holdfast.lang.machine import Ending
-from holdfast.lang.regexes import compile_regex
+from holdfast.lang.regexes import sent_regex
 from holdfast.lang.values import (
     Entry,
     Keyword,
@@ -36,8 +37,10 @@ from holdfast.lang.values import (
     type_name,
 )
 
-DEPTH_MAX = 500
+DEPTH_MAX = 200
 INT_PLAIN = 10**4000
+COLLISIONS_MAX = 64
+_LIMITS = Limits()  # made once: decoding is on the path of every tool call
 _NUMBERS = {"Inf": math.inf, "-Inf": -math.inf, "NaN": math.nan}
 Revive = Callable[[str, dict[str, Value]], Value]
 
@@ -162,10 +165,6 @@ def _encode_made(name: str, args: tuple[Value, ...], depth: int) -> Any:
 # --- in ------------------------------------------------------------------------------------------
 
 
-def refuse_functions(source: str, env: dict[str, Value]) -> Value:
-    raise LangError("type_error", "a function cannot be read here")
-
-
 def keep_functions(source: str, env: dict[str, Value]) -> Value:
     """Functions stay text: what a parent does with what a worker or a journal says."""
     return Stored(source, env)
@@ -173,7 +172,7 @@ def keep_functions(source: str, env: dict[str, Value]) -> Value:
 
 def decode(data: Any, *, revive: Revive = keep_functions, limits: Limits | None = None) -> Value:
     """The value of JSON-safe data. Raises `LangError` `type_error` for what is no encoding."""
-    return _decode(data, 0, revive, limits or Limits())
+    return _decode(data, 0, revive, limits or _LIMITS)
 
 
 def _decode(data: Any, depth: int, revive: Revive, limits: Limits) -> Value:
@@ -240,7 +239,7 @@ _TIMES: Mapping[str, Callable[[int], Value]] = {
 
 def _decode_text(tag: str, body: str, limits: Limits) -> Value:
     if tag == "$regex":
-        return compile_regex(body, limits)
+        return sent_regex(body, limits)
     return {"$str": str, "$sym": Symbol, "$var": Var}[tag](body)
 
 
@@ -253,12 +252,22 @@ def _decode_int(body: str) -> int:
 
 def _decode_items(tag: str, body: list[Any], below: Callable[[Any], Value]) -> Value:
     if tag == "$set":
-        return frozenset(as_key(below(item)) for item in body)
+        return frozenset(_spread([as_key(below(item)) for item in body]))
     if tag == "$entry" and len(body) == 2:
         return Entry((below(body[0]), below(body[1])))
     if tag == "$map" and all(type(pair) is list and len(pair) == 2 for pair in body):
-        return {as_key(below(key)): below(item) for key, item in body}
+        keys = _spread([as_key(below(key)) for key, _ in body])
+        return {key: below(item) for key, (_, item) in zip(keys, body, strict=True)}
     raise LangError("type_error", f"{tag[:20]} is no encoded value")
+
+
+def _spread(keys: list[Any]) -> list[Any]:
+    """The keys, refused when so many share a hash that making a table of them would never end."""
+    if len(keys) > COLLISIONS_MAX:
+        most = max(Counter(map(hash, keys)).values())
+        if most > COLLISIONS_MAX:
+            raise LangError("type_error", f"{most} keys of encoded data have one hash")
+    return keys
 
 
 # --- state between turns -------------------------------------------------------------------------

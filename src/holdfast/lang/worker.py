@@ -6,6 +6,9 @@ socket it is handed. A worker rehearses, walks behind the walls, says which leve
 a job, lets the memory limit down to what the job's inputs left it, runs, answers, and waits: to be
 ended, or for the next job of the same scope (see `pool`).
 
+What runs only in those processes is marked as not measured; `tests/lang/test_pool.py` and the raw
+escape corpus exercise it there.
+
 Owns no policy and no record: tools, journal and prints are the parent's, reached by frames.
 Invariants: a worker dies with its zygote, a zygote with its pool; nothing but the one socket and
 the memory gauge are open behind the walls.
@@ -21,6 +24,7 @@ import select
 import signal
 import socket
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NoReturn
@@ -29,16 +33,29 @@ from holdfast.lang import walls, wire
 from holdfast.lang.api import Hit, LangError, Limits, Miss, Result, Tool, Value
 from holdfast.lang.channel import Channel, FrameTooLarge, Message
 from holdfast.lang.compiler import CodeCache
-from holdfast.lang.run import run
+from holdfast.lang.run import NoHost, run
 
 # Retired: an earlier program of the scope left too little room for this one's inputs.
 EXIT_CRASHED, EXIT_MEMORY, EXIT_RETIRED = 70, 71, 72
 PARACHUTE_BYTES = 2_000_000
-STACK_BYTES = 4_194_304
+# Deep recursion through built-ins took less. The C library keeps 40 MiB of stacks at most.
+STACK_BYTES = 5 * 2**20
+_IDLE_S = 0.0002
 _REHEARSAL = '(let [m {:a [1 2 3]}] (->> (:a m) (map inc) (filter odd?) (reduce + 0) (str "x")))'
+_SECOND_REHEARSAL = """
+(defn total [key rows] (reduce + 0 (map key rows)))
+(def found (pmap (fn [i] (tool/rehearse {:i i :name (str "n" i)})) (range 3)))
+(let [[{:keys [i name] :or {name ""}} & more] found
+      groups (->> found (filter :i) (group-by :i) (sort-by first) (mapv second))]
+  (loop [n 0] (when (and (< n 2) (not= n i)) (recur (inc n))))
+  (println name (total :i more))
+  (task "rehearsal" (if (empty? groups) :none {:text (pr-str groups) :set #{1 2.5}})))
+"""
 
 
-def zygote(control_fd: int) -> NoReturn:
+def zygote(
+    control_fd: int,
+) -> NoReturn:  # pragma: no cover  # a clean process: no tool measures there
     """Serve a pool until its end of the control socket closes or its process is gone.
 
     Ops, one datagram each: `fork N` with a socket attached starts worker N; `drop N` ends it;
@@ -49,9 +66,11 @@ def zygote(control_fd: int) -> NoReturn:
     parent = os.getppid()
     rehearse()
     reserve_stacks()
+    walls.prepared_filter()
     gc.collect()
     gc.freeze()
     children: dict[bytes, int] = {}
+    dying: list[int] = []
     while os.getppid() == parent:
         if not select.select([control], [], [], 1.0)[0]:
             continue
@@ -62,24 +81,27 @@ def zygote(control_fd: int) -> NoReturn:
         match op:
             case b"fork":
                 children[number] = _fork(control, descriptors[0])
+                # A dead worker's memory is given back after its successor has begun to warm up.
+                while dying:
+                    os.waitpid(dying.pop(), 0)
             case b"drop":
-                _end(children.pop(number))
+                dying.append(_kill(children.pop(number)))
             case b"end":
-                status = _end(children.pop(number))
+                status = os.waitpid(_kill(children.pop(number)), 0)[1]
                 control.send(b"%s %d" % (number, status))
             case _:
                 break
     os._exit(0)
 
 
-def reserve_stacks() -> None:
+def reserve_stacks() -> None:  # pragma: no cover  # a clean process: no tool measures there
     """Start and end as many threads as a pmap has, so that the C library keeps their stacks.
 
     Every worker inherits them: its threads take stacks that were there before the memory baseline,
     instead of memory that the program is then said to have used.
     """
     threading.stack_size(STACK_BYTES)
-    gate = threading.Barrier(Limits().pmap_workers)
+    gate = threading.Barrier(Limits().pmap_workers - 1)
     threads = [threading.Thread(target=gate.wait) for _ in range(gate.parties)]
     for thread in threads:
         thread.start()
@@ -110,7 +132,9 @@ def rehearse() -> None:
         pool.receive()
 
 
-def work(sock: socket.socket) -> None:
+def work(
+    sock: socket.socket,
+) -> None:  # pragma: no cover  # a clean process: no tool measures there
     """Enter the walls, run the jobs that arrive on `sock` and answer them, until it closes."""
     statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     parachute = [bytes(PARACHUTE_BYTES)]
@@ -118,6 +142,8 @@ def work(sock: socket.socket) -> None:
     channel = Channel(sock)
     channel.send({"op": "ready", "level": standing.level, "reasons": list(standing.reasons)})
     cache = CodeCache()
+    if _idle(sock):
+        run(_SECOND_REHEARSAL, host=_RehearsalHost(), tools=["rehearse"])
     while True:
         try:
             job = load(channel)
@@ -160,7 +186,9 @@ def load(channel: Channel) -> Job | None:
     )
 
 
-def confine(job: Job, statm: int) -> None:
+def confine(
+    job: Job, statm: int
+) -> None:  # pragma: no cover  # a clean process: no tool measures there
     """Limit memory above what is in use now that the inputs are loaded, and processor time.
 
     ValueError if an earlier program of the scope left too little room.
@@ -196,6 +224,13 @@ def answer(
         channel.send({"op": "memory"})
     except (FrameTooLarge, RecursionError, TypeError, ValueError):
         channel.send({"op": "unsendable"})
+
+
+class _RehearsalHost(NoHost):
+    """A host that gives every tool its arguments back."""
+
+    def call_tool(self, path: str, name: str, args: dict[str, Value]) -> Value:
+        return args
 
 
 class RemoteHost:
@@ -312,7 +347,9 @@ def _encode_result(result: Result) -> Message:
     }
 
 
-def _fork(control: socket.socket, descriptor: int) -> int:
+def _fork(
+    control: socket.socket, descriptor: int
+) -> int:  # pragma: no cover  # a clean process: no tool measures there
     zygote_pid = os.getpid()
     pid = os.fork()
     if pid:
@@ -333,9 +370,18 @@ def _fork(control: socket.socket, descriptor: int) -> int:
         os._exit(code)
 
 
-def _end(pid: int) -> int:
-    """Kill a child of this process and return the status it ended with; it is still ours to reap,
-    so the pid cannot have become another process."""
+def _idle(sock: socket.socket) -> bool:  # pragma: no cover  # as above
+    """Whether no job is waiting a moment after the worker was ready: then there is time."""
+    time.sleep(_IDLE_S)
+    try:
+        sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _kill(pid: int) -> int:  # pragma: no cover  # a clean process: no tool measures there
+    """Kill a child of this process. It is still ours to reap, so the pid is no other's."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    return os.waitpid(pid, 0)[1]
+    return pid

@@ -66,6 +66,8 @@ def describe(
 ) -> Descriptor:
     """The descriptor of a value known to the program as `name`, which can make it a secret."""
     try:
+        if type(value) is str and not name and len(value) <= limits.text_chars:  # mostly it is
+            return {"type": "str", "value": clip(value, redactor, limits.text_chars)}
         return _Walk(redactor, limits).any(value, name, limits.depth)
     except Exception as error:  # a hostile class found a way in: say so, harm nobody
         return {"type": "unknown", "value": f"not described: {_CLASS_NAME(type(error))}"}

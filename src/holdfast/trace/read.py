@@ -170,5 +170,8 @@ def _session(row: tuple[Any, ...]) -> SessionRow:
 
 
 def _event(row: tuple[Any, ...]) -> Event:
-    event_id, session_id, ts, kind, payload = row
-    return Event(event_id, session_id, ts, kind, readable(kind, json.loads(payload)))
+    event_id, session_id, ts, kind, stored = row
+    payload = readable(kind, json.loads(stored))
+    if kind == "llm_call":
+        payload.setdefault("call_id", str(event_id))
+    return Event(event_id, session_id, ts, kind, payload)

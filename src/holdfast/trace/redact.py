@@ -105,7 +105,7 @@ class Redactor:
     def _once(self, text: str) -> str:
         if len(text) < CREDENTIAL_CHARS_MIN:
             return text
-        if any(form in text for form in self._credentials):
+        if self._credentials and any(form in text for form in self._credentials):
             text = self._any_credential.sub(self._credential_mark, text)
         if _may_hold_a_format(text):
             for hint, rows in _hints():

@@ -157,7 +157,8 @@ def _about(connection: sqlite3.Connection, row: read.SessionRow, failure: Event 
     """Where to look further; the first thing to go when the budget is small."""
     state = "ended" if row["end_ts"] is not None else "open"
     failures = read.count(connection, "failure", row["session_id"])
-    lines = [f"started {when(row['start_ts'])}, {state}, {failures} failures"]
+    plural = "" if failures == 1 else "s"
+    lines = [f"started {when(row['start_ts'])}, {state}, {failures} failure{plural}"]
     if row["task"]:
         lines.append(f"task: {_one_line(row['task'], 200)}")
     if failure is not None:

@@ -49,7 +49,8 @@ def run(words: list[str]) -> None:
 
 
 def _run_script(path: str) -> None:
-    sys.path[0] = os.path.dirname(os.path.realpath(path))
+    if not sys.flags.safe_path:  # where that is set, Python puts no folder in front either
+        sys.path[0] = os.path.dirname(os.path.realpath(path))
     path = os.path.abspath(path)
     loader = _Script("__main__", path)
     spec = spec_from_file_location("__main__", path, loader=loader)

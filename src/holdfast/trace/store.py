@@ -60,6 +60,7 @@ _CLOSE = "UPDATE agent_sessions SET end_ts = ? WHERE session_id = ? AND end_ts I
 _EVENT = "INSERT INTO events (id, session_id, ts, event_type, payload) VALUES (?, ?, ?, ?, ?)"
 _SPEND = "UPDATE agent_sessions SET total_tokens = total_tokens + ? WHERE session_id = ?"
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 Write = tuple[str, tuple[Any, ...]]
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -177,8 +178,9 @@ class FileSink:
             connection = self._connection = self._connection or connect(self.path)
             if len(writes) > 1:
                 connection.execute("BEGIN IMMEDIATE")
+            cursor = connection.cursor()
             for statement, values in writes:
-                connection.execute(statement, values)
+                cursor.execute(statement, values)
             if connection.in_transaction:
                 connection.execute("COMMIT")
         except (sqlite3.Error, OSError, ValueError):
@@ -223,7 +225,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def to_json(value: Any) -> str:
     """Compact JSON that is valid everywhere: no NaN, no lone surrogates."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = _ENCODE(value)
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

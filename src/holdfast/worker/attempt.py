@@ -45,12 +45,6 @@ async def run_attempt(shop: Workshop, claim: Claim) -> Decision | None:
     except Stale:
         _say(shop, claim, "attempt", f"{claim.fence.session} lost its lease")
         return None
-    except asyncio.CancelledError:
-        this = asyncio.current_task()
-        if this is None or this.cancelling():
-            raise
-        _say(shop, claim, "attempt", f"{claim.fence.session} lost its lease while it settled")
-        return None
     finally:
         work.cancel()
         lease.cancel()
@@ -64,14 +58,22 @@ async def run_attempt(shop: Workshop, claim: Claim) -> Decision | None:
 
 
 async def _work(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]:
-    """Everything under the lease; also the checkout that can go once the work is shown."""
+    """Everything under the lease; also the checkout that can go once the work is shown.
+
+    Whoever cancels it, and whenever, the attempt has ended when it returns or raises `Stale`.
+    """
+    try:
+        return await _perform(shop, claim)
+    except asyncio.CancelledError:
+        return await asyncio.shield(give_back(shop, claim)), None
+
+
+async def _perform(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]:
     try:
         repository = await asyncio.to_thread(shop.repository, claim)
         workspace = await asyncio.to_thread(shop.workspace, claim, repository)
         bundle, base_tree = await _bundle(shop, claim, repository, workspace)
         outcome = await _execute(shop, claim, bundle, workspace, base_tree)
-    except asyncio.CancelledError:
-        return await asyncio.shield(_settle_cancelled(shop, claim)), None
     except Stale:
         raise
     except Unavailable as error:
@@ -241,7 +243,8 @@ def _commit(
     return replace(outcome, commit=commit, parent=parent)
 
 
-async def _settle_cancelled(shop: Workshop, claim: Claim) -> Decision:
+async def give_back(shop: Workshop, claim: Claim) -> Decision:
+    """End a claimed attempt as interrupted; its task is ready again, without a strike."""
     outcome = Outcome(kind="cancelled", failure="cancelled", reason="interrupted")
     return await shop.engine.acall(settle, claim.fence, outcome)
 
