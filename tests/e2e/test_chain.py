@@ -150,3 +150,11 @@ def test_a_chain_is_refused_for_a_name_that_can_never_work_and_noted_for_one_tha
     assert "going on with the chain" in done.err
     alone = cli("run", "Make it", "--model", "ollama:x", "--json", environ=nobody)
     assert alone.code == 2
+
+
+def test_the_doctor_examines_every_model_of_a_chain(repo: Path, tmp_path: Path) -> None:
+    good = write_script(tmp_path / "good.json", script(DONE))
+    environ = {"HOLDFAST_MODEL": f"{good},ollama:x", "OLLAMA_HOST": "http://127.0.0.1:9"}
+    found = Cli(repo, environ)("doctor", "--json").objects
+    findings = [each for each in found[-1]["findings"] if each["name"] == "model"]
+    assert [each["level"] for each in findings] == ["ok", "problem"]

@@ -10,7 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.agent import prompts
+from holdfast.agent.chain import chain
 from holdfast.agent.conversation import encode
+from holdfast.agent.edits import format_of
+from holdfast.agent.edits import offered as edit_offers
 from holdfast.context.bundle import Bundle, Candidate, fit
 from holdfast.domain.model import Claim, Outcome
 from holdfast.domain.ports import ToolSpec
@@ -63,7 +66,8 @@ def brief(
             code="missing_file",
         )
     text, items = fit(_head(claim), _candidates(claim, around), budget_tokens=budget_tokens)
-    offered = tuple(tools) if task.kind == "agent" else ()
+    format = format_of(chain(model)[0]) if model else "search_replace"
+    offered = edit_offers(tools, format) if task.kind == "agent" else ()
     return Bundle(
         task=task,
         goal=claim.goal_text,

@@ -17,6 +17,7 @@ from holdfast.agent import evidence
 from holdfast.agent.actions import Actions, Call, parse
 from holdfast.agent.chain import Move, asked, chain, moved, next_model
 from holdfast.agent.conversation import Conversation, encode, first_difference
+from holdfast.agent.edits import Edits, Fallback, advice
 from holdfast.agent.guards import Guards, Stop
 from holdfast.agent.journal import Effectful, Journal, Performed
 from holdfast.agent.verify import corrective, describe, proven, verify
@@ -76,6 +77,7 @@ async def run(job: Job) -> Outcome:
         user=bundle.user,
     )
     guards, deadline, rounds = Guards(policy), _deadline(job), 0
+    edits = Edits(bundle.tools)
     for turn in count(1):
         name = f"t{turn:03}"
         stop = await _stopped(job, guards, name, turn, deadline)
@@ -89,7 +91,7 @@ async def run(job: Job) -> Outcome:
             return await _wind_up(job, stop)
         match said.actions.kind:
             case "calls":
-                seen = await _act(job, talk, said.actions.calls, name)
+                seen = await _act(job, talk, said.actions.calls, name, edits)
                 guards.round(_signature(said.actions), seen)
             case "cut" | "empty":
                 talk.user(bundle.templates[said.actions.kind], name)
@@ -120,7 +122,8 @@ async def ask(job: Job, talk: Conversation, name: str) -> Reply:
                     raise
             recorded = encode(move)
             key = moved(name, moves)
-            await job.journal.decision(key, recorded, move.target, f"{move.code}: {move.reason}")
+            reason = f"{move.code}: {move.reason}"
+            await job.journal.decision(key, recorded, move.target, reason, question="which model?")
         move = msgspec.json.decode(recorded, type=Move)
         said = f"{name} {move.source} → {move.target}: {move.reason}"
         job.sink.show(_progress(job, "model", said))
@@ -170,7 +173,9 @@ async def _ask_one(job: Job, talk: Conversation, key: str) -> Reply:
     return said
 
 
-async def _act(job: Job, talk: Conversation, calls: Sequence[Call], name: str) -> list[str]:
+async def _act(
+    job: Job, talk: Conversation, calls: Sequence[Call], name: str, edits: Edits
+) -> list[str]:
     """Perform a reply's calls as steps and show the model what they saw, in the order of the calls.
 
     All at once when none of them has an effect, else one after the other: a step's key and place
@@ -183,21 +188,35 @@ async def _act(job: Job, talk: Conversation, calls: Sequence[Call], name: str) -
     }
     seen = {index: f"ERROR {call.problem}" for index, call in enumerate(calls) if call.problem}
 
-    def note(index: int, content: bytes) -> None:
+    async def note(index: int, content: bytes) -> None:
         observation = msgspec.json.decode(content, type=Observation)
         seen[index] = shown(observation)
+        path = str(calls[index].arguments.get("path", ""))
+        fallback = edits.note(observation.tool, path, observation)
+        if fallback is not None:
+            seen[index] += f"\n{advice(fallback)}"
+            await _record_fallback(job, f"{name}/format:{index}", fallback)
         said = f"{observation.tool} {_brief(calls[index], observation)}"
         job.sink.show(_progress(job, "tool", said))
 
     if all(step.effect == "pure" for step in steps.values()):
         contents = await job.journal.together(list(steps.values()))
         for index, content in zip(steps, contents, strict=True):
-            note(index, content)
+            await note(index, content)
     else:
         for index, step in steps.items():
-            note(index, await job.journal.step(step))
+            await note(index, await job.journal.step(step))
     talk.observe([(call.call, seen[at], f"{name}/call:{at}") for at, call in enumerate(calls)])
     return [seen[at] for at in range(len(calls))]
+
+
+async def _record_fallback(job: Job, key: str, fallback: Fallback) -> None:
+    """The change of format as a decision, so that the trace can count it for each model."""
+    if job.journal.recorded(key) is None:
+        reason = f"{fallback.refused} {fallback.source} edits refused: {fallback.code}"
+        await job.journal.decision(
+            key, encode(fallback), "whole", reason, question=f"how to edit {fallback.path}?"
+        )
 
 
 def _step_of(job: Job, call: Call, key: str) -> Effectful:
