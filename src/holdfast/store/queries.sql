@@ -123,6 +123,25 @@ ON CONFLICT (task_id, ignored_id) DO NOTHING;
 -- name: link.add
 INSERT INTO task_links (from_id, to_id, kind) VALUES (:from_id, :to_id, :kind)
 ON CONFLICT (from_id, to_id, kind) DO NOTHING;
+-- name: link.remove
+DELETE FROM task_links WHERE from_id = :from_id AND to_id = :to_id AND kind = :kind;
+-- name: link.out
+SELECT l.from_id, l.to_id, l.kind, t.key, t.state, t.plan_id
+FROM task_links l JOIN tasks t ON t.id = l.to_id WHERE l.from_id = :id ORDER BY l.kind, l.to_id;
+-- name: link.in
+SELECT l.from_id, l.to_id, l.kind, t.key, t.state, t.plan_id
+FROM task_links l JOIN tasks t ON t.id = l.from_id WHERE l.to_id = :id ORDER BY l.kind, l.from_id;
+-- name: link.reachable
+WITH RECURSIVE reach (id) AS (
+    SELECT :id
+    UNION
+    SELECT l.to_id FROM task_links l JOIN reach r ON l.from_id = r.id WHERE l.kind = 'requires'
+)
+SELECT l.from_id, l.to_id FROM task_links l JOIN reach r ON l.from_id = r.id
+WHERE l.kind = 'requires' ORDER BY l.from_id, l.to_id;
+-- name: link.of_plan
+SELECT l.from_id, l.to_id FROM task_links l JOIN tasks t ON t.id = l.from_id
+WHERE t.plan_id = :plan AND l.kind = 'requires' ORDER BY l.from_id, l.to_id;
 -- name: link.of_task
 SELECT l.kind, t.* FROM task_links l JOIN tasks t ON t.id = l.to_id
 WHERE l.from_id = :id ORDER BY l.kind, t.id;
