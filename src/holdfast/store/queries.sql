@@ -232,3 +232,33 @@ VALUES (:machine, :source, :event, :target)
 ON CONFLICT (machine, source, event, target) DO NOTHING;
 -- name: version.put
 INSERT INTO schema_version (version, applied_ms) VALUES (:version, :now);
+
+-- name: document.next
+SELECT coalesce(max(id), 0) + 1 FROM documents;
+-- name: document.count
+SELECT coalesce(max(id), 0) FROM documents;
+-- name: document.add
+INSERT INTO documents (id, kind, source, task_id, title, body)
+VALUES (:id, :kind, :source, :task, :title, :body) ON CONFLICT (kind, source) DO NOTHING;
+-- name: document.index
+INSERT INTO document_terms (rowid, terms, scope) VALUES (:id, :terms, :scope);
+-- name: document.frequency
+SELECT doc FROM document_vocabulary WHERE term = :term;
+-- name: document.match
+SELECT d.id, d.kind, d.source, d.task_id, d.title, d.body, found.terms
+FROM (SELECT rowid, terms FROM document_terms WHERE document_terms MATCH :match
+      ORDER BY rank, rowid LIMIT :limit) AS found
+JOIN documents d ON d.id = found.rowid ORDER BY d.id;
+
+-- name: facts.get
+SELECT facts FROM file_facts WHERE blob_id = :blob;
+-- name: facts.put
+INSERT INTO file_facts (blob_id, facts) VALUES (:blob, :facts) ON CONFLICT (blob_id) DO NOTHING;
+-- name: map.get
+SELECT map FROM tree_maps WHERE tree_id = :tree;
+-- name: map.put
+INSERT INTO tree_maps (tree_id, map, at_ms) VALUES (:tree, :map, :now)
+ON CONFLICT (tree_id) DO NOTHING;
+-- name: map.forget
+DELETE FROM tree_maps WHERE tree_id NOT IN
+    (SELECT tree_id FROM tree_maps ORDER BY at_ms DESC, tree_id LIMIT :kept);
