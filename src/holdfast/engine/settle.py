@@ -11,6 +11,7 @@ from holdfast.domain.model import Fence, Outcome
 from holdfast.engine.library import remember_end
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.rows import encode, need, spec_of
+from holdfast.engine.steering import accept_index
 from holdfast.errors import Refused, Stale
 from holdfast.store import Row, Tx, transition
 from holdfast.trace.events import compact
@@ -107,6 +108,7 @@ def _end(tx: Tx, task: Row, attempt: Row, event: str, outcome: Outcome, report: 
     if outcome.failure is not None and outcome.kind != "expired":
         _record_failure(tx, task, attempt, outcome)
     remember_end(tx, task, attempt["number"], outcome)
+    accept_index(tx, task, attempt["number"], outcome)
     _move_task(tx, task, outcome, decision)
     return decision
 

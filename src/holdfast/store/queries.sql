@@ -262,3 +262,18 @@ ON CONFLICT (tree_id) DO NOTHING;
 -- name: map.forget
 DELETE FROM tree_maps WHERE tree_id NOT IN
     (SELECT tree_id FROM tree_maps ORDER BY at_ms DESC, tree_id LIMIT :kept);
+
+-- name: steer.add
+INSERT INTO task_steers (task_id, number, verb, source, take, author, reason, bundle_sha256, at_ms)
+VALUES (:task, (SELECT coalesce(max(number), 0) + 1 FROM task_steers WHERE task_id = :task), :verb,
+        :source, :take, :author, :reason, :bundle, :now);
+-- name: steer.of_task
+SELECT * FROM task_steers WHERE task_id = :task ORDER BY number;
+
+-- name: index.latest
+SELECT * FROM index_pages WHERE goal_id = :goal ORDER BY version DESC LIMIT 1;
+-- name: index.add
+INSERT INTO index_pages (goal_id, version, text, sha256, author, fingerprint, at_ms)
+VALUES (:goal, :version, :text, :sha256, :author, :fingerprint, :now);
+-- name: take.of_task
+SELECT * FROM takes WHERE task_id = :task ORDER BY number;
