@@ -172,10 +172,7 @@ def fit(
             hint=f"bundle_tokens must be at least {smallest}",
             code="budget_too_small",
         )
-    ordered = sorted(
-        candidates,
-        key=lambda item: (rules.order.index(item.kind), item.rank, item.source, item.text),
-    )
+    ordered = sorted(candidates, key=lambda item: _place(item, rules))
     costs = [
         0 if item.excluded else count(_section(item, item.text, rules.fenced)) for item in ordered
     ]
@@ -192,6 +189,12 @@ def fit(
         if over <= 0:
             return rendered, tuple(fates)
         room = max(0, room - over)  # what joins the items costs too, and counters do not add up
+
+
+def _place(item: Candidate, rules: Rules) -> tuple[int | str, ...]:
+    """Its place in the text: total, so that the order in which candidates come cannot matter."""
+    tier = rules.order.index(item.kind)
+    return tier, item.rank, item.source, item.text, item.reason, item.cite, item.excluded
 
 
 def _grants(items: Sequence[Candidate], costs: Sequence[int], room: int) -> list[int]:
