@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from context_world import World, passed, task, world
-from holdfast.context.retrieve import add_document, best, bm25, diverse, search, similarity
+from holdfast.context.retrieve import (
+    add_document,
+    add_file,
+    best,
+    bm25,
+    diverse,
+    search,
+    search_files,
+    similarity,
+)
 from holdfast.context.words import count_terms, stem, terms
 from holdfast.domain.model import Outcome
 
@@ -100,8 +109,19 @@ def test_own_documents_can_be_left_out_and_a_source_is_indexed_once(w: World) ->
     put(w, "1.1", "pool pool")
     put(w, "2.1", "pool")
     assert found(w, "pool", without={1}) == ["2.1"]
-    assert found(w, "pool", among={"1.1"}) == ["1.1"]
     assert found(w, "pool", k=1) == ["1.1"]
+
+
+def test_files_are_scored_within_their_tree_and_old_versions_do_not_count(w: World) -> None:
+    for blob, text in (("new", "pool socket"), ("other", "colour"), ("third", "socket")):
+        w.engine.call(add_file, blob, count_terms(text))
+    before = w.engine.read(search_files, "socket pool", among={"new", "other", "third"})
+    for number in range(30):
+        w.engine.call(add_file, f"old{number}", count_terms("pool"))
+    after = w.engine.read(search_files, "socket pool", among={"new", "other", "third"})
+    assert after == before
+    assert [blob for blob, _ in best(after)] == ["new", "third"]
+    assert w.engine.read(search_files, "nothing", among={"new"}) == {}
 
 
 def test_the_end_of_an_attempt_is_indexed_with_its_kind(w: World) -> None:

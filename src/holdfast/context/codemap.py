@@ -33,7 +33,7 @@ PUSHES_MAX = 20_000
 CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
 # Weights of the three rankings, chosen by benchmarks/context.py on histories it does not print.
-CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT = 1.0, 0.6, 0.3
+CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT = 1.0, 0.3, 0.3
 
 _NAME = re.compile(r"[A-Za-z_]\w{2,}")
 _PYTHON = re.compile(

@@ -27,7 +27,7 @@ S = TypeVar("S", str, tuple[int, str, DocumentKind])
 K1, B = 1.2, 0.75
 QUERY_TERMS_MAX = 24
 CANDIDATES_MAX = 400
-REPEATS_KEPT = 3  # more occurrences of a term hardly raise BM25, and cost room in the index
+REPEATS_KEPT = 6  # more occurrences of a term hardly raise BM25, and cost room in the index
 TERMS_MAX = 4000
 # In fewer rows than this, no term is too common to tell them apart.
 COMMON_ROWS_MIN = 8
@@ -59,19 +59,10 @@ def add_file(tx: Tx, blob: str, counted: Mapping[str, int]) -> None:
     _add(tx, "file", blob, counted, title="", body="", task=0, plan=0)
 
 
-def search(
-    tx: Tx,
-    query: str,
-    *,
-    plan: int = 0,
-    k: int,
-    without: Collection[int] = (),
-    among: Collection[str] | None = None,
-) -> list[Hit]:
-    """The `k` documents of a plan (files for plan 0) that `query` is about, best first.
+def search(tx: Tx, query: str, *, plan: int, k: int, without: Collection[int] = ()) -> list[Hit]:
+    """The `k` outputs and incidents of a plan that `query` is about, best first.
 
-    `without` are tasks whose documents are left out, `among` the sources that count (a tree's
-    blobs). No text of the query can be an operator.
+    `without` are tasks whose documents are left out. No text of the query can be an operator.
     """
     total = tx.number("document.count")
     wanted = _telling(tx, query, total)
@@ -86,7 +77,7 @@ def search(
     named = {
         (row["task_id"], row["source"], row["kind"]): row
         for row in rows
-        if row["task_id"] not in without and (among is None or row["source"] in among)
+        if row["task_id"] not in without
     }
     documents = {key: Counter(row["terms"].split()) for key, row in named.items()}
     return [
@@ -102,16 +93,37 @@ def search(
     ]
 
 
+def search_files(tx: Tx, query: str, *, among: Collection[str]) -> dict[str, float]:
+    """The scores of the files (of the blobs `among`: a tree's) that `query` is about.
+
+    Older versions of a file are in the index too; how rare a term is, is counted in the tree alone.
+    """
+    frequency: dict[str, int] = {}
+    lengths: dict[str, int] = {}
+    documents: dict[str, dict[str, int]] = {}
+    for term in dict.fromkeys(terms(query)):
+        rows = [row for row in tx.all("document.files_with", term=term) if row["source"] in among]
+        if not rows or (len(among) >= COMMON_ROWS_MIN and len(rows) * 2 > len(among)):
+            continue
+        frequency[term] = len(rows)
+        for row in rows:
+            lengths[row["source"]] = row["length"]
+            documents.setdefault(row["source"], {})[term] = row["times"]
+    return bm25(frequency, documents, total=len(among), lengths=lengths)
+
+
 def bm25(
     query: Mapping[str, int] | Sequence[str],
     documents: Mapping[K, Mapping[str, int]],
     *,
     total: int = 0,
+    lengths: Mapping[K, int] | None = None,
 ) -> dict[K, float]:
     """The score of every document that shares a term with the query; others are left out.
 
     A query given as a mapping holds how many documents have each term, of `total`; without it both
-    are counted over `documents`.
+    are counted over `documents`. `lengths` are needed where `documents` hold the query's terms
+    alone.
     """
     if not documents:
         return {}
@@ -123,7 +135,8 @@ def bm25(
             for term in dict.fromkeys(query)
         }
     rows = max(total, len(documents))
-    lengths = {key: sum(document.values()) for key, document in documents.items()}
+    if lengths is None:
+        lengths = {key: sum(document.values()) for key, document in documents.items()}
     mean = (sum(lengths.values()) / len(lengths)) or 1.0
     scores: dict[K, float] = {}
     for term, having in frequency.items():
@@ -205,13 +218,20 @@ def _add(
     plan: int,
 ) -> None:
     number = tx.number("document.next")
+    kept = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:TERMS_MAX]
+    repeated = [term for term, times in kept for _ in range(min(times, REPEATS_KEPT))]
     added = tx.run(
-        "document.add", id=number, kind=kind, source=source, task=task, title=title, body=body
+        "document.add",
+        id=number,
+        kind=kind,
+        source=source,
+        task=task,
+        title=title,
+        body=body,
+        length=len(repeated),
     )
     if added:
-        kept = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:TERMS_MAX]
-        text = " ".join(" ".join([term] * min(times, REPEATS_KEPT)) for term, times in kept)
-        tx.run("document.index", id=number, terms=text, scope=_scope(plan))
+        tx.run("document.index", id=number, terms=" ".join(repeated), scope=_scope(plan))
 
 
 def _scope(plan: int) -> str:

@@ -238,8 +238,8 @@ SELECT coalesce(max(id), 0) + 1 FROM documents;
 -- name: document.count
 SELECT coalesce(max(id), 0) FROM documents;
 -- name: document.add
-INSERT INTO documents (id, kind, source, task_id, title, body)
-VALUES (:id, :kind, :source, :task, :title, :body) ON CONFLICT (kind, source) DO NOTHING;
+INSERT INTO documents (id, kind, source, task_id, title, body, length)
+VALUES (:id, :kind, :source, :task, :title, :body, :length) ON CONFLICT (kind, source) DO NOTHING;
 -- name: document.index
 INSERT INTO document_terms (rowid, terms, scope) VALUES (:id, :terms, :scope);
 -- name: document.frequency
@@ -249,6 +249,11 @@ SELECT d.id, d.kind, d.source, d.task_id, d.title, d.body, found.terms
 FROM (SELECT rowid, terms FROM document_terms WHERE document_terms MATCH :match
       ORDER BY rank, rowid LIMIT :limit) AS found
 JOIN documents d ON d.id = found.rowid ORDER BY d.id;
+
+-- name: document.files_with
+SELECT d.source, d.length, count(*) AS times
+FROM document_instances i JOIN documents d ON d.id = i.doc
+WHERE i.term = :term AND d.kind = 'file' GROUP BY i.doc;
 
 -- name: facts.get
 SELECT facts FROM file_facts WHERE blob_id = :blob;

@@ -24,6 +24,7 @@ CREATE TABLE documents (
     task_id  INTEGER NOT NULL,                 -- 0 for files
     title    TEXT NOT NULL,
     body     TEXT NOT NULL,                    -- text, or @sha256 of a blob; empty for files
+    length   INTEGER NOT NULL,                 -- terms in the index
     UNIQUE (kind, source)
 );
 
@@ -32,6 +33,7 @@ CREATE VIRTUAL TABLE document_terms USING fts5 (
     terms, scope, tokenize = "unicode61 remove_diacritics 0 tokenchars '_'"
 );
 CREATE VIRTUAL TABLE document_vocabulary USING fts5vocab (document_terms, 'row');
+CREATE VIRTUAL TABLE document_instances USING fts5vocab (document_terms, 'instance');
 
 -- What a source file defines and mentions, by git's blob id; a tree's graph is made from these. Both
 -- are caches: deleting their rows loses nothing.

@@ -14,7 +14,7 @@ from holdfast.agent.briefing import Related, Surroundings, brief, reflection
 from holdfast.context.bundle import ORDERS, Bundle, Candidate, Rules
 from holdfast.context.codemap import outline, relevant
 from holdfast.context.limits import bundle_tokens
-from holdfast.context.retrieve import diverse, search
+from holdfast.context.retrieve import diverse, search, search_files
 from holdfast.context.rules import rules_of
 from holdfast.context.words import terms
 from holdfast.domain.model import Claim
@@ -31,7 +31,6 @@ MODES = ("plain", "curated")
 OUTPUTS_SHOWN = 5
 OUTPUTS_WEIGHED = 15
 FILES_SHOWN = 40
-FILES_WEIGHED = 60
 _TASK = re.compile(r"Task (\d{1,18})")
 
 
@@ -172,8 +171,8 @@ def _outputs(tx: Tx, claim: Claim, query: str) -> list[Candidate]:
 
 def _map(shop: Workshop, repository: Repository, tree: str, query: str) -> list[Candidate]:
     code = read_tree(shop.engine, repository, tree, shop.redact)
-    hits = shop.engine.read(search, query, k=FILES_WEIGHED, among=frozenset(code.blobs))
-    ranked = relevant(code, {hit.source: hit.score for hit in hits}, query)[:FILES_SHOWN]
+    scores = shop.engine.read(search_files, query, among=frozenset(code.blobs))
+    ranked = relevant(code, scores, query)[:FILES_SHOWN]
     if not ranked:
         return []
     blob_of = dict(zip(code.paths, code.blobs, strict=True))
