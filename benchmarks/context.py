@@ -51,16 +51,17 @@ PEERS = ("rank_bm25", "bm25s", "llamaindex")
 
 @dataclass(frozen=True)
 class Sizes:
-    """Questions a kind, plans of 100 tasks and source files for the timings, and repeats."""
+    """Packages and questions, plans of 100 tasks and files for the timings, and repeats."""
 
+    packages: Sequence[str]
     questions: int
     plans: int
     files: int
     repeats: int
 
 
-FULL = Sizes(questions=80, plans=1000, files=5000, repeats=15)
-QUICK = Sizes(questions=6, plans=3, files=60, repeats=3)
+FULL = Sizes(packages=PACKAGES, questions=80, plans=1000, files=5000, repeats=15)
+QUICK = Sizes(packages=("json", "http"), questions=6, plans=3, files=60, repeats=3)
 
 
 @dataclass(frozen=True)
@@ -349,7 +350,7 @@ def main() -> None:
                 packages = (
                     [Path(chosen.package)]
                     if chosen.package
-                    else [library / name for name in PACKAGES]
+                    else [library / name for name in sizes.packages]
                 )
                 (place / "docs").mkdir()
                 asked = documented(place / "docs", packages, sizes.questions)[offset::2]

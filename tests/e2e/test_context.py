@@ -266,6 +266,8 @@ def test_an_index_is_shown_first_and_its_rules_fail_an_output_that_breaks_them(p
     result = work(here.app, goal, resumed=False)
     assert result["outcome"] == "failed"
     assert "must contain 'OSPREY'" in result["tasks"][0]["detail"]
+    here.app.close()
+    assert cli.main(["replay", "1.1", "--repo", str(here.repo)]) == 0, "replay judges the same"
 
 
 def test_an_index_is_written_over_the_version_that_was_read(place) -> None:
