@@ -1,6 +1,6 @@
-"""With retrieval, map, pins and index off or empty, a bundle is what it always was (C33).
+"""With retrieval, map, pins and index off or empty, a bundle is bit for bit what it was (C33).
 
-Bit for bit: the files beside this one were written by the code as it was before the context engine existed.
+The files beside this one were written by the code as it was before the context engine existed.
 """
 
 from pathlib import Path
