@@ -5,7 +5,8 @@ PEERS := benchmarks/.peers
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := git bubblewrap python3-venv
 
-.PHONY: help demo test quick gates format docs system setup setup-dev lock bench-setup bench clean
+.PHONY: help demo test quick kill-proof gates format docs system setup setup-dev lock \
+	bench-setup bench fuzz-lisp lisp-clojure simulate clean
 
 help:  ## what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -21,6 +22,12 @@ test: setup-dev gates  ## everything CI runs: gates, tests, coverage
 
 quick: setup-dev  ## the tests without the slow ones
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+kill-proof: setup-dev  ## SIGKILL at every transaction and child process of a goal (ten minutes)
+	KILL_PROOF_ALL=1 $(BIN)/python -m pytest -q -n 2 tests/e2e/test_kill_machinery.py
+
+simulate: setup-dev  ## play more seeds of the simulated world: SEEDS=7 or SEEDS=0-999
+	SEEDS=$(or $(SEEDS),0-999) $(BIN)/python -m pytest -q -n 2 tests/simulate/test_seeds.py
 
 gates: setup-dev  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -69,5 +76,23 @@ $(PEERS)/.ready: $(wildcard benchmarks/peers*.txt) | system
 bench: bench-setup  ## what a durable step costs, beside its peers
 	@$(BIN)/python benchmarks/steps.py
 
+bench: bench-setup  ## every benchmark beside its peers
+	$(BIN)/python benchmarks/lisp.py
+
+fuzz-lisp: setup-dev  ## ten minutes of fuzzing the reader and the analyser
+	HOLDFAST_FUZZ_S=600 $(BIN)/python -m pytest -q tests/lang/test_fuzz.py
+
+lisp-clojure: setup-dev  ## 20,000 new programs against Clojure on the JVM
+	@sh scripts/system-packages clojure
+	HOLDFAST_ORACLE=clojure HOLDFAST_DIFFERENTIAL=20000 $(BIN)/python -m pytest -q tests/differential
+
 clean:  ## forget environments and caches
 	rm -rf $(VENV) $(PEERS) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.PHONY: phoenix
+phoenix: setup-dev  ## the trace's spans in a real collector (installs 850 MB)
+	@test -x $(VENV)/phoenix/bin/phoenix || $(PYTHON) -m venv $(VENV)/phoenix
+	@$(VENV)/phoenix/bin/python -m pip install -q --disable-pip-version-check arize-phoenix
+	$(BIN)/python -m pytest -q tests/e2e/test_trace_phoenix.py

@@ -170,3 +170,23 @@ HARMLESS: dict[str, str] = {
     "basic_auth": "Basic understanding of Basic authentication",
     "url_password": "https://example.com:8080/a and git@example.com:a/b",
 }
+
+
+def hidden_part(reason: str) -> str:
+    """The part of a sample that must not be seen anywhere; the rest may name its issuer."""
+    sample = SECRETS[reason]
+    match reason:
+        case "url_password":
+            return "Tr0ub4dor"
+        case "basic_auth":
+            return sample.split(" ")[1]
+        case "private_key":
+            return sample.splitlines()[1]
+        case "azure_storage_key":
+            return sample.partition("=")[2]
+        case "azure_sas":
+            return sample[-40:]
+        case "aws_secret_key" | "slack_webhook" | "discord_webhook" | "bearer":
+            return sample[-24:]
+        case _:
+            return sample

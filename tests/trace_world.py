@@ -15,7 +15,6 @@ from typing import Any
 from holdfast.trace import read
 from holdfast.trace.events import Event
 from holdfast.trace.recorder import Level, Recorder
-from holdfast.trace.redact import Redactor
 from holdfast.trace.store import FileSink
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -34,7 +33,7 @@ class World:
     ) -> None:
         self.path = path
         self.sink = FileSink(path)
-        self.recorder = Recorder(self.sink, Redactor(secrets or {}), level=level, parent=parent)
+        self.recorder = Recorder(self.sink, lambda: secrets or {}, level=level, parent=parent)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -66,6 +65,7 @@ def program(
     traced: bool = True,
     via: tuple[str, ...] = ("-m", "holdfast.trace", "run"),
     environ: Mapping[str, str] | None = None,
+    measured: bool = True,
     **options: Any,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a script of this text in a directory, traced into `agentlog.db` there or not."""
@@ -74,7 +74,7 @@ def program(
     return subprocess.run(
         [sys.executable, *(via if traced else ()), "app.py", *arguments],
         cwd=directory,
-        env=environment(environ, traced=traced),
+        env=environment(environ, traced=traced, measured=measured and traced),
         capture_output=True,
         timeout=60,
         check=False,
@@ -82,12 +82,14 @@ def program(
     )
 
 
-def environment(more: Mapping[str, str] | None = None, *, traced: bool = True) -> dict[str, str]:
-    """A small environment for child programs; coverage goes on in them."""
+def environment(
+    more: Mapping[str, str] | None = None, *, traced: bool = True, measured: bool = True
+) -> dict[str, str]:
+    """A small environment for child programs; coverage goes on in them if `measured`."""
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name in ("PATH", "HOME", "TMPDIR", "LANG") or name.startswith("COV")
+        if name in ("PATH", "HOME", "TMPDIR", "LANG") or (measured and name.startswith("COV"))
     }
     switch = {"AGENTLOG": "true"} if traced else {}
     return {**kept, "PYTHONPATH": str(SOURCE), **switch, **(more or {})}

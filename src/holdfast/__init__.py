@@ -6,7 +6,9 @@ Importing the package loads nothing: the public names below are resolved on firs
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False  # importing `typing` for it would take longer than all the rest
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 

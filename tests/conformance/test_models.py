@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from holdfast.adapters.models import resolve, transport
+from holdfast.adapters.models.anthropic import AnthropicModel
 from holdfast.adapters.models.ollama import OllamaModel
 from holdfast.adapters.models.openai import OpenAICompatibleModel
 from holdfast.adapters.models.replies import canonical_json
@@ -30,8 +31,9 @@ from holdfast.errors import ModelError, Refused, Unavailable
 from holdfast.testing import ScriptedServer
 
 T = TypeVar("T")
-ADAPTERS = ["ollama", "openai", "scripted"]
-OVER_HTTP = ["ollama", "openai"]
+ADAPTERS = ["ollama", "openai", "anthropic", "scripted"]
+ADDRESSES = ["OLLAMA_HOST", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"]
+OVER_HTTP = ["ollama", "openai", "anthropic"]
 UNICODE = 'Grüße, 世界 — 🦊 e\u0301 \u2028 \x85 \\ " end'
 READ = ToolSpec(
     name="read_file",
@@ -195,6 +197,9 @@ def test_every_option_of_a_request_is_one_the_official_client_knows(world: World
 def test_a_provider_that_sends_no_usage_is_estimated_and_says_so(world: World) -> None:
     text = "one two three four five six seven eight nine ten"
     [reply] = world.ask(says({"text": text, "usage": {"reported": False}}))
+    if world.adapter == "anthropic":  # the protocol has no reply without its counts
+        assert reply.usage.reported
+        return
     assert not reply.usage.reported
     assert reply.usage.tokens_out == 11
     assert reply.usage.tokens_in > 10
@@ -214,7 +219,7 @@ def test_cached_tokens_and_money_are_counted_exactly(world: World, tmp_path: Pat
 
 def test_free_models_cost_zero_and_unknown_ones_nothing_known(world: World) -> None:
     [reply] = world.ask(says({"text": "ok"}))
-    assert reply.usage.cost_nusd == (None if world.adapter == "openai" else 0)
+    assert reply.usage.cost_nusd == (None if world.adapter in ("openai", "anthropic") else 0)
 
 
 def test_a_reply_cut_off_in_the_middle_is_transient(world: World) -> None:
@@ -379,9 +384,13 @@ def test_a_call_that_was_announced_and_lost_is_malformed(adapter: str, tmp_path:
 
 def test_an_error_inside_a_stream_is_not_taken_for_a_reply(remote: World) -> None:
     line = json.dumps({"error": "the runner stopped"})
-    error = remote.fails(
-        says({"malformed": line if remote.adapter == "ollama" else f"data: {line}\n\n"})
-    )
+    body = {"type": "error", "error": {"type": "api_error", "message": "the runner stopped"}}
+    streams = {
+        "ollama": line,
+        "openai": f"data: {line}\n\n",
+        "anthropic": f"event: error\ndata: {json.dumps(body)}\n\n",
+    }
+    error = remote.fails(says({"malformed": streams[remote.adapter]}))
     assert (error.failure_class, error.code) == ("unknown", "server_error")
     assert "the runner stopped" in error.message
 
@@ -409,6 +418,10 @@ def test_a_reply_stops_at_the_size_limit(remote: World, reply_bytes_max: int) ->
                 if remote.adapter == "ollama"
                 else OpenAICompatibleModel(
                     "scripted", base_url=environ["OPENAI_BASE_URL"], api_key="", **common
+                )
+                if remote.adapter == "openai"
+                else AnthropicModel(
+                    "scripted", base_url=environ["ANTHROPIC_BASE_URL"], api_key="", **common
                 )
             )
             try:
@@ -483,14 +496,14 @@ def test_a_refused_connection_is_transient_and_fails_the_probe(remote: World) ->
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}"
-        environ = {"OLLAMA_HOST": url, "OPENAI_BASE_URL": url}
+        environ = dict.fromkeys(ADDRESSES, url)
 
         async def call() -> None:
             model = resolved(remote.adapter, environ)
             with pytest.raises(ModelError) as caught:
                 await model.complete(request())
             assert (caught.value.failure_class, caught.value.code) == ("transient", "unreachable")
-            with pytest.raises(Unavailable, match="does not answer") as down:
+            with pytest.raises(Unavailable, match="unreachable") as down:
                 await model.probe()
             assert down.value.hint
             await model.aclose()
@@ -557,7 +570,7 @@ def odd_endpoint(status: int, body: bytes) -> Iterator[dict[str, str]]:
         thread.start()
         url = f"http://127.0.0.1:{server.server_address[1]}"
         try:
-            yield {"OLLAMA_HOST": url, "OPENAI_BASE_URL": url}
+            yield dict.fromkeys(ADDRESSES, url)
         finally:
             server.shutdown()
             thread.join()
@@ -595,7 +608,7 @@ def test_an_endpoint_that_never_answers_ends_the_probe(remote: World) -> None:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        environ = {"OLLAMA_HOST": url, "OPENAI_BASE_URL": url}
+        environ = dict.fromkeys(ADDRESSES, url)
         model = resolve(f"{remote.adapter}:scripted", environ=environ, redact=same, timeout_s=0.2)
         with pytest.raises(Unavailable, match=r"within 0\.2 s"):
             asyncio.run(probed(model))
@@ -670,6 +683,11 @@ def test_a_whole_conversation_goes_out_word_for_word(remote: World) -> None:
             "seed": 3,
             "max_completion_tokens": 50,
         }
+    if remote.adapter == "anthropic":
+        assert _sent(remote, request(*conversation, seed=3, output_tokens_max=50)) == _digest(
+            ANTHROPIC_CONVERSATION
+        )
+        return
     asked = {"role": "assistant", "content": " Let me look.\n", "tool_calls": [called]}
     expected |= {
         "model": "scripted",
@@ -677,10 +695,149 @@ def test_a_whole_conversation_goes_out_word_for_word(remote: World) -> None:
         "tools": tools,
         "messages": [*opening, asked, answer, *ending],
     }
-    remote.ask(
-        says({"text": "1"}, {"text": "2"}, {"text": "3"}),
-        request(*conversation, seed=3, output_tokens_max=50),
-    )
+    sent = _sent(remote, request(*conversation, seed=3, output_tokens_max=50))
+    assert sent == _digest(expected)
+
+
+def _sent(remote: World, asked: ModelRequest) -> str:
+    """The digest of the body that a request became."""
+    remote.ask(says({"text": "1"}, {"text": "2"}, {"text": "3"}), asked)
     assert remote.server is not None
-    sent = remote.server.calls[0].sha256
-    assert sent == sha256(canonical_json(expected).encode()).hexdigest()
+    assert remote.server.calls[0].status == 200
+    return remote.server.calls[0].sha256
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    return sha256(canonical_json(body).encode()).hexdigest()
+
+
+CACHED = {"cache_control": {"type": "ephemeral", "ttl": "5m"}}
+ANTHROPIC_CONVERSATION = {
+    "model": "scripted",
+    "stream": True,
+    "max_tokens": 50,
+    "tool_choice": {"type": "auto"},
+    "system": [{"type": "text", "text": "You are a test.", **CACHED}],
+    "tools": [
+        {
+            "name": "read_file",
+            "description": "Read a file.",
+            "input_schema": READ.parameters,
+            **CACHED,
+        }
+    ],
+    "messages": [
+        {"role": "user", "content": [{"type": "text", "text": "Make the failing test pass"}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": " Let me look.\n"},
+                {
+                    "type": "tool_use",
+                    "id": "call_0",
+                    "name": "read_file",
+                    "input": {"path": "<a>"},
+                },
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "call_0",
+                    "content": [{"type": "text", "text": ' {"not": "parsed"}\n\n'}],
+                    "is_error": False,
+                }
+            ],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "(no text)"}]},
+        {"role": "user", "content": [{"type": "text", "text": "Go on", **CACHED}]},
+    ],
+}
+
+
+@pytest.mark.parametrize("adapter", ["openai", "anthropic"])
+def test_ids_that_repeat_and_names_no_provider_takes_are_mended_on_the_wire(
+    adapter: str, tmp_path: Path
+) -> None:
+    """The server refuses answers that do not pair up, and for Anthropic ids used twice."""
+    odd = tuple(
+        ToolCall(id=f"functions.read:{at}", name="functions.read", arguments="{}") for at in (0, 1)
+    )
+    turn = (
+        Message(role="assistant", content="", calls=odd),
+        *(Message(role="tool", content="x", call_id=call.id, tool=call.name) for call in odd),
+    )
+    replies = [{"text": str(at)} for at in range(3)]
+    [reply] = World(adapter, tmp_path).ask(says(*replies), request(*turn, *turn))
+    assert reply.text == "2"
+
+
+def test_what_a_cache_saves_and_costs_is_counted_and_priced(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.toml"
+    row = '{ in = "2", out = "10", cached = "0.1", written = "2.5" }\n'
+    prices.write_text(f'"anthropic:scripted" = {row}', encoding="utf-8")
+    script = says({"text": "ok", "usage": {"in": 1000, "out": 10, "cached": 600, "written": 300}})
+    [reply] = World("anthropic", tmp_path).ask(script, prices_file=prices)
+    usage = reply.usage
+    assert (usage.tokens_in, usage.tokens_cached, usage.tokens_written) == (1000, 600, 300)
+    # 100 x 2000 + 600 x 100 + 300 x 2500 + 10 x 10000
+    assert usage.cost_nusd == 1_110_000
+
+
+def test_tokens_spent_on_thinking_are_kept(tmp_path: Path) -> None:
+    for adapter in ("openai", "scripted"):
+        script = says({"text": "ok", "usage": {"out": 10, "reasoning": 7}})
+        [reply] = World(adapter, tmp_path).ask(script)
+        assert reply.usage.tokens_reasoning == 7
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_official_anthropic_client_reads_the_server(stream: bool) -> None:
+    """Strictly validated: what the adapter is tested against is what the client knows."""
+    from anthropic import Anthropic
+
+    turn = {
+        "text": UNICODE,
+        "thinking": "hm",
+        "calls": [{"name": "read_file", "arguments": {"path": "a"}}],
+    }
+    with ScriptedServer(says(turn), strict=True) as server:
+        client = Anthropic(
+            base_url=server.url, api_key="k", max_retries=0, _strict_response_validation=True
+        )
+        asked: dict[str, Any] = {
+            "model": "scripted",
+            "max_tokens": 10,
+            "messages": [{"role": "user", "content": "hi"}],
+        }
+        with client:
+            if stream:
+                with client.messages.stream(**asked) as events:
+                    message = events.get_final_message()
+            else:
+                message = client.messages.create(**asked)
+            assert client.models.list().data[0].id == "scripted"
+    assert [block.type for block in message.content] == ["thinking", "text", "tool_use"]
+    assert (message.content[1].text, message.content[2].input) == (UNICODE, {"path": "a"})
+    assert message.stop_reason == "tool_use"
+
+
+def test_a_hosted_provider_is_one_row_of_a_table() -> None:
+    async def call(environ: Mapping[str, str]) -> ModelReply:
+        model = resolved("deepseek", environ)
+        try:
+            await model.probe()
+            return await model.complete(request())
+        finally:
+            await model.aclose()
+
+    with ScriptedServer(says({"text": "ok"}), strict=True) as server:
+        environ = {"DEEPSEEK_API_KEY": "k", "DEEPSEEK_BASE_URL": f"{server.url}/v1"}
+        assert asyncio.run(call(environ)).text == "ok"
+    with ScriptedServer(says({"status": 503}), strict=True) as server:
+        environ = {"DEEPSEEK_API_KEY": "k", "DEEPSEEK_BASE_URL": f"{server.url}/v1"}
+        with pytest.raises(ModelError) as caught:
+            asyncio.run(call(environ))
+        assert (caught.value.code, len(server.calls)) == ("overloaded", 1)

@@ -8,13 +8,16 @@ thread, so a child is a fresh process in every way that matters, without paying 
 A death is `{"at": "step", "boundary": B, "key": K}` (the journal's probe, or `mid_effect` inside a
 tool, check or reply), `{"at": "commit", "n": N, "side": "before" | "after"}` (the n-th transaction
 of the process) or `{"at": "process", "n": N}` (before the n-th child process, git included, starts)
-or null. `{"at": "stop", ...}` stops the process with SIGSTOP instead of killing it.
+or null. With `"signal": "stop"` or `"interrupt"` it gets SIGSTOP or SIGINT instead of SIGKILL.
+
+An order may name a mutant, a fault planted in Holdfast that the proofs must notice.
 
 Each call of a tool and each command is first written to the ledger, a file outside the workspace.
 """
 
 import asyncio
 import dataclasses
+import fcntl
 import json
 import os
 import signal
@@ -29,9 +32,11 @@ from holdfast.adapters.models import ollama as _ollama  # noqa: F401
 from holdfast.adapters.models import resolve
 from holdfast.adapters.sandbox import open_sandbox
 from holdfast.adapters.tools import builtin_tools
+from holdfast.adapters.workspace import TaskWorkspace
+from holdfast.agent.journal import Effectful, LiveJournal
 from holdfast.agent.loop import encode
 from holdfast.app import STORE_NAME, App, build
-from holdfast.app.goals import Wish, start, work
+from holdfast.app.goals import Wish, make_home, start, work
 from holdfast.app.undo import undo
 from holdfast.config import load
 from holdfast.domain.model import Policy
@@ -54,11 +59,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "interrupt": signal.SIGINT}
+
+
 class Death:
     """Where this process ends. Every place that could be one reports here."""
 
-    def __init__(self, order: Mapping[str, Any] | None) -> None:
-        self._order = dict(order or {})
+    def __init__(self, order: Mapping[str, Any] | None, home: Path) -> None:
+        self._order, self._home = dict(order or {}), home
         self._commits = self._processes = 0
 
     def step(self, boundary: str, key: str) -> None:
@@ -81,8 +89,18 @@ class Death:
             self._die()
 
     def _die(self) -> None:
-        stop = self._order.get("signal") == "stop"
-        os.kill(os.getpid(), signal.SIGSTOP if stop else signal.SIGKILL)
+        number = SIGNALS[self._order.get("signal", "kill")]
+        self._order = {}  # a process that goes on gets it only once
+        if number == signal.SIGSTOP:
+            wait_for_commits(self._home)
+        os.kill(os.getpid(), number)
+
+
+def wait_for_commits(home: Path) -> None:
+    """Pass the turnstile once: whoever is stopped inside it would stop everyone else too."""
+    with (home / "next.lock").open() as first, (home / "write.lock").open() as second:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        fcntl.flock(second, fcntl.LOCK_EX)
 
 
 class Ledger:
@@ -239,9 +257,31 @@ def same(text: str) -> str:
     return text
 
 
+def amnesia() -> None:
+    """The mutant that performs recorded steps again."""
+    remembered = LiveJournal.step
+
+    async def step(self: LiveJournal, effectful: Effectful) -> bytes:
+        if self.recorded(effectful.key) is not None:
+            await effectful.perform()
+        return await remembered(self, effectful)
+
+    LiveJournal.step = step  # type: ignore[method-assign]
+
+
+def litter() -> None:
+    """The mutant that leaves what a killed step wrote."""
+    TaskWorkspace.restore = lambda self, tree: None  # type: ignore[method-assign]
+
+
+MUTANTS: Mapping[str, Callable[[], None]] = {"amnesia": amnesia, "litter": litter}
+
+
 def child(wish: Mapping[str, Any], order: Mapping[str, Any]) -> dict[str, Any]:
     """One process's whole life: make or resume the goal, or undo it, unless it dies before."""
-    death, ledger = Death(order.get("die")), Ledger(Path(wish["ledger"]))
+    death, ledger = Death(order.get("die"), Path(wish["home"])), Ledger(Path(wish["ledger"]))
+    if "mutant" in order:
+        MUTANTS[order["mutant"]]()
     home, repo = Path(wish["home"]), Path(wish["repo"])
     settings = load(repo, flags={"model": wish["model"], **wish.get("settings", {})}, environ={})
     keys = keys_of(json.loads(Path(wish["script"]).read_text()))
@@ -265,10 +305,10 @@ def child(wish: Mapping[str, Any], order: Mapping[str, Any]) -> dict[str, Any]:
         tools={name: CountedTool(tool, ledger, death, keys) for name, tool in tools.items()},
         sandbox=sandbox,
     )
-    engine = MortalEngine(home / STORE_NAME, app.clock) if home.is_dir() else None
-    if engine is not None:
-        engine.death = death
-        app.__dict__["engine"] = engine
+    make_home(home)
+    engine = MortalEngine(home / STORE_NAME, app.clock)
+    engine.death = death
+    app.__dict__["engine"] = engine
     sys.addaudithook(death.process)
     if order.get("verb") == "undo":
         return undo(app, order["goal"])
@@ -296,9 +336,10 @@ async def begin(app: App, wish: Mapping[str, Any], model: MortalModel) -> int:
 
 
 def main() -> None:
-    wish = json.loads(Path(sys.argv[1]).read_text())
+    first = json.loads(Path(sys.argv[1]).read_text())
     for line in sys.stdin:
         order = json.loads(line)
+        wish = {**first, **order.get("place", {})}
         answer = Path(wish["answer"])
         answer.unlink(missing_ok=True)
         process = os.fork()
@@ -321,6 +362,8 @@ def live(wish: Mapping[str, Any], order: Mapping[str, Any], answer: Path) -> NoR
         code = 0
     except HoldfastError as error:
         said, code = {"error": error.code, "message": str(error)}, 2
+    except KeyboardInterrupt:
+        said, code = {"error": "interrupted"}, 130
     except BaseException:
         traceback.print_exc()
         said = {"bug": traceback.format_exc()}

@@ -206,33 +206,39 @@ class Driver:
     """`drive.py` with one wish: each order is a process of its own; see there for the deaths."""
 
     def __init__(self, folder: Path, repo: Path, script: Mapping[str, Any], **wish: Any) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.repo, self.home = folder, repo, folder / "home"
-        self.ledger, self.notes = folder / "ledger.jsonl", folder / "notes.txt"
+        self.folder = folder
+        self.move(folder, repo)
         path = folder / "played.json"
         path.write_text(json.dumps(script), encoding="utf-8")
-        self.wish = {
-            "repo": str(repo),
-            "home": str(self.home),
+        wish = {
             "script": str(path),
-            "ledger": str(self.ledger),
-            "notes": str(self.notes),
-            "answer": str(folder / "answer.json"),
             "model": f"scripted:{path}",
             "environ": {},
             "goal": "Do the work",
             **wish,
         }
         order = folder / "wish.json"
-        order.write_text(json.dumps(self.wish), encoding="utf-8")
+        order.write_text(json.dumps(wish), encoding="utf-8")
         self._process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("drive.py")), str(order)],
-            cwd=folder,
             env=clean_environ(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
+
+    def move(self, folder: Path, repo: Path, *, answer: Path | None = None) -> None:
+        """From now on work in another repository, with the store and the ledger of `folder`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.repo, self.home = repo, folder / "home"
+        self.ledger, self.notes = folder / "ledger.jsonl", folder / "notes.txt"
+        self._place = {
+            "repo": str(repo),
+            "home": str(self.home),
+            "ledger": str(self.ledger),
+            "notes": str(self.notes),
+            "answer": str(answer or folder / "answer.json"),
+        }
 
     @property
     def store(self) -> "Store":
@@ -241,7 +247,7 @@ class Driver:
     def begin(self, **order: Any) -> int:
         """Let a process begin; returns its id."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.write(json.dumps({**order, "place": self._place}) + "\n")
         self._process.stdin.flush()
         return int(self._answer()["pid"])
 
@@ -309,7 +315,9 @@ class Store:
 
     def goals(self) -> int:
         """How many goals there are; none where there is no store."""
-        return self.one("SELECT count(*) FROM goals") if self.path.exists() else 0
+        if not self.path.exists() or not self.rows("SELECT 1 FROM sqlite_master LIMIT 1"):
+            return 0
+        return self.one("SELECT count(*) FROM goals")
 
     def steps(self) -> dict[tuple[int, int, str, int], dict[str, Any]]:
         rows = self.rows("SELECT * FROM steps ORDER BY task_id, take, position, generation")

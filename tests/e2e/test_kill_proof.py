@@ -79,11 +79,11 @@ class Proof:
         self.first_asked = self._seen_asked
         self._seen_called = 0
 
-    def live(self, die: dict[str, Any] | None) -> dict[str, Any]:
+    def live(self, die: dict[str, Any] | None, **order: str) -> dict[str, Any]:
         """One process. Whatever was recorded before it began must not happen in it."""
         store, began = self.driver.store, self.kills > 0
         before = store.done() if began else {}
-        answer = self.driver.order(die=die, **({"goal": 1} if began else {}))
+        answer = self.driver.order(die=die, **({"goal": 1} if began else {}), **order)
         recorded = {key[2] for key in before}
         asked = self.server.asked()[self._seen_asked :]
         again = [call["turn"] for call in asked if f"t{call['turn'] + 1:03}/model" in recorded]
@@ -152,3 +152,26 @@ def test_a_goal_killed_at_one_boundary_of_every_step_loses_and_repeats_nothing(
     if boundary == "after_intend":
         assert not proof.repeated(), "nothing was in flight yet"
     assert sorted(set(proof.driver.noted())) == ["first", "second", "third"]
+
+
+def test_the_proof_would_see_a_recorded_call_made_again(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    proof = Proof(tmp_path, server)
+    with proof.driver:
+        proof.live(at_step("after_commit", "t004/call:0"))
+        with pytest.raises(AssertionError, match=r"made again: turns .0, 1, 2, 3"):
+            proof.live(None, mutant="amnesia")
+        called = [call["key"] for call in proof.driver.called()]
+        assert called.count("t004/call:0") == 2, "the ledger saw it as well"
+
+
+def test_the_proof_would_see_what_a_killed_step_left(
+    server: ModelServer, uninterrupted: str, tmp_path: Path
+) -> None:
+    proof = Proof(tmp_path, server)
+    with proof.driver:
+        proof.live(at_step("after_effect", "t003/call:0"))
+        proof.live(at_step("after_effect", "t010/call:0"), mutant="litter")
+        answer = proof.live(None, mutant="litter")
+    assert tree(proof.repo, answer["said"]["branch"]) != uninterrupted

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from e2e.support import (
     Cli,
     Driver,
@@ -19,7 +20,6 @@ from e2e.support import (
     script,
     until,
 )
-
 from holdfast.app.goals import EXIT
 
 NOTE = calls(("note", {"text": "sent"}))

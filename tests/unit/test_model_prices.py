@@ -31,7 +31,12 @@ def test_a_cost_equals_the_calculation_by_hand() -> None:
 
 
 def test_a_half_is_rounded_up_once_at_the_end() -> None:
-    row = Price(usd_in=Decimal("0.0005"), usd_out=Decimal("0.0005"), usd_cached=Decimal(0))
+    row = Price(
+        usd_in=Decimal("0.0005"),
+        usd_out=Decimal("0.0005"),
+        usd_cached=Decimal(0),
+        usd_written=Decimal(0),
+    )
     assert cost_nusd(row, Usage(tokens_in=1)) == 1
     assert cost_nusd(row, Usage(tokens_in=1, tokens_out=1)) == 1
     assert cost_nusd(row, Usage(tokens_in=2, tokens_out=1)) == 2

@@ -35,8 +35,13 @@ def test_names_keep_their_colons() -> None:
     [
         ("olama:qwen3", {}, "no model provider 'olama'", "did you mean ollama:…?"),
         ("gpt-5", {}, "there are openai, ollama, scripted", "such as ollama:qwen3:8b"),
+        ("deepseek:x", {}, "DEEPSEEK_API_KEY is not set", "set DEEPSEEK_API_KEY"),
+        ("deepseek:", {}, "names no model", "such as deepseek:NAME"),
+        ("groq:x", {"GROQ_API_KEY": "k"}, "package that is not installed", "holdfast[groq]"),
+        ("mistral:x", {"MISTRAL_API_KEY": "k"}, "not installed", "holdfast[mistral]"),
+        ("google:x", {"GOOGLE_API_KEY": "k"}, "not installed", "holdfast[google]"),
         ("ollama:", {}, "names no model", "such as ollama:qwen3:8b"),
-        ("anthropic:claude", {}, "comes later", "use openai:NAME"),
+        ("anthropic:claude", {}, "ANTHROPIC_API_KEY is not set", "set ANTHROPIC_API_KEY"),
         ("openai:gpt-5", {}, "OPENAI_API_KEY is not set", "set OPENAI_API_KEY"),
         (
             "openai:gpt-5",
@@ -98,7 +103,38 @@ def test_an_import_of_the_package_loads_no_providers_library() -> None:
 
 
 def test_every_provider_is_made_or_refused_by_its_own_factory() -> None:
-    assert [*PROVIDERS] == ["openai", "ollama", "scripted", "anthropic"]
+    """No row of the table is a name pydantic-ai does not know, and none is made without a key."""
+    from pydantic_ai.providers import infer_provider_class
+
+    own = ["openai", "ollama", "scripted", "anthropic"]
+    assert [*PROVIDERS][: len(own)] == own
+    for provider in [*PROVIDERS][len(own) :]:
+        with pytest.raises(Refused) as caught:
+            made(f"{provider}:x")
+        assert caught.value.code == "missing_key"
+        try:
+            infer_provider_class(provider)
+        except ImportError:
+            variable = caught.value.hint.removeprefix("set ")
+            with pytest.raises(Refused, match="not installed"):
+                made(f"{provider}:x", {variable: "k"})
+
+
+def test_without_its_extra_anthropic_is_refused_with_the_extra_to_install() -> None:
+    script = (
+        "import sys\n"
+        "sys.modules['anthropic'] = None\n"
+        "from holdfast.adapters.models import resolve\n"
+        "from holdfast.errors import Refused\n"
+        "try:\n"
+        "    resolve('anthropic:x', environ={}, redact=str, timeout_s=1)\n"
+        "except Refused as error:\n"
+        "    sys.stdout.write(error.code + ' ' + error.hint)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "missing_extra pip install 'holdfast[anthropic]'"
 
 
 def test_options_go_out_only_when_they_are_asked_for() -> None:

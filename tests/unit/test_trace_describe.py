@@ -84,12 +84,15 @@ def test_huge_integers_are_described_by_their_size() -> None:
     assert d(10**5000) == {"type": "int", "value": "16610 bits"}
 
 
-def test_containers_have_length_and_first_items() -> None:
+def test_containers_have_length_and_some_items_of_long_sequences_both_ends() -> None:
     assert d([1, 2, 3], items=2) == {
         "type": "list",
         "len": 3,
-        "items": [{"type": "int", "value": 1}, {"type": "int", "value": 2}],
+        "items": [{"type": "int", "value": 1}, {"type": "int", "value": 3}],
     }
+    assert [item["value"] for item in d(tuple(range(9)), items=5)["items"]] == [0, 1, 2, 7, 8]
+    assert d([1, 2], items=2)["items"][1]["value"] == 2
+    assert len(d(set(range(9)), items=5)["items"]) == 5
     assert d({"a": 1, 2: None, b"k": 3, (1,): 4}) == {
         "type": "dict",
         "len": 4,

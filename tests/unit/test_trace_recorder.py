@@ -12,7 +12,6 @@ import pytest
 from holdfast.trace import read
 from holdfast.trace.events import Event, Session
 from holdfast.trace.recorder import LlmCall, Recorder, SessionBlock, ToolCall
-from holdfast.trace.redact import Redactor
 from holdfast.trace.sessions import ID_CHARS_MAX, Sessions
 from trace_world import World
 
@@ -169,6 +168,12 @@ def test_a_model_call_block_records_time_usage_and_what_was_said(world: World) -
     assert event.tokens == 0  # known to the writer alone; readers sum the payloads
 
 
+def test_a_call_without_an_id_of_its_own_goes_by_its_event_s(world: World) -> None:
+    event_id = world.recorder.llm_call("m")
+    world.recorder.llm_call("m", call_id="mine")
+    assert [event.payload["call_id"] for event in world.events()] == [event_id, "mine"]
+
+
 def test_a_model_call_that_raises_is_recorded_with_its_failure(world: World) -> None:
     with pytest.raises(ValueError, match="bad"), LlmCall(world.recorder, "m", None, ""):
         raise ValueError("bad")
@@ -240,10 +245,54 @@ def test_a_level_says_how_much_is_kept(tmp_path: Path, level: Any, kept: list[st
 
 
 def test_what_goes_wrong_while_recording_stays_inside_and_is_counted(world: World) -> None:
-    assert world.recorder.llm_call("m", nonsense=1) == ""
-    assert world.recorder.llm_call(5) == ""  # type: ignore[arg-type]  # a caller's mistake
-    assert world.recorder.lost == 2
+    assert world.recorder.failure(5) == ""  # type: ignore[arg-type]  # a caller's mistake
+    assert world.recorder.lost == 1
     assert world.recorder.llm_call("m", duration_ms=float("nan")) != ""
+
+
+def test_a_credential_that_is_loaded_later_or_changed_is_hidden_too(tmp_path: Path) -> None:
+    secrets = {"A": "first-value"}
+    world = World(tmp_path / "t.db", secrets=secrets)
+    secrets["B"] = "later-value"
+    world.recorder.start_session("first-value later-value")
+    secrets["A"] = "changed-value"
+    world.recorder.failure(ValueError("first-value later-value changed-value"))
+    (row,) = world.sessions()
+    assert row["agent_name"] == "[redacted:credential:A] [redacted:credential:B]"
+    (event,) = world.events()
+    assert "value" not in event.payload["error"]["msg"]
+    assert event.payload["error"]["msg"].count("[redacted:credential:") == 3
+    world.close()
+
+
+def test_a_caller_s_mistake_is_described_instead_of_raised(world: World) -> None:
+    world.recorder.start_session(None, ["a"])  # type: ignore[arg-type]  # the mistake
+    world.recorder.llm_call(5, call_id=7)  # type: ignore[arg-type]  # the mistake
+    world.recorder.decision({"q": 1}, None)  # type: ignore[arg-type]  # the mistake
+    (row,) = world.sessions()
+    assert (row["agent_name"], row["task"]) == ("None", "list")
+    call, decision = world.events()
+    assert (call.payload["model"], call.payload["call_id"]) == ("5", "7")
+    assert (decision.payload["question"], decision.payload["answer"]) == ("dict", "None")
+
+
+def test_a_sink_that_raises_does_not_reach_the_program() -> None:
+    class Broken:
+        def open_session(self, session: Session) -> None:
+            raise OSError("broken")
+
+        def close_session(self, session_id: str, end_ts: int) -> None:
+            raise OSError("broken")
+
+        def write(self, event: Event) -> None:
+            raise OSError("broken")
+
+    recorder = Recorder(Broken())
+    session_id = in_fresh_context(lambda: recorder.start_session("a"))
+    assert session_id
+    assert in_fresh_context(lambda: recorder.decision("q", "a")) == ""
+    recorder.end_session(session_id)
+    assert recorder.lost == 3
 
 
 def test_recording_inside_recording_is_ignored() -> None:
@@ -264,7 +313,7 @@ def test_recording_inside_recording_is_ignored() -> None:
             recorder.decision("again", "write")
 
     sink = Echo()
-    recorder = Recorder(sink, Redactor())
+    recorder = Recorder(sink)
     in_fresh_context(lambda: recorder.decision("once", "yes"))
     assert [event.payload["question"] for event in sink.events] == ["once"]
 

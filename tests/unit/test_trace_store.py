@@ -174,6 +174,25 @@ def test_a_fork_writes_through_a_connection_of_its_own(tmp_path: Path) -> None:
     assert rows(path, "SELECT count(*), count(DISTINCT substr(id, 12)) FROM events") == [(2, 2)]
 
 
+def test_a_write_from_within_a_commit_joins_the_queue_behind_it(tmp_path: Path) -> None:
+    path, ids = tmp_path / "t.db", Ids()
+    sink = opened(path)
+
+    class Late(str):
+        """Text whose collection records: what a garbage collector may do in any statement."""
+
+        __slots__ = ()
+
+        def __conform__(self, protocol: object) -> str:
+            sink.write(call(ids))
+            return "late"
+
+    sink.write(Event(Late("x"), "s", 5, "decision", {"question": "q"}))
+    assert sink.flush()
+    sink.close()
+    assert rows(path, "SELECT count(*) FROM events") == [(2,)]
+
+
 def test_a_locked_file_keeps_the_queue_for_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -261,6 +261,53 @@ def test_stopping_twice_or_in_another_context_is_harmless(world: World) -> None:
     assert streams._active.get() is None
 
 
+@pytest.mark.parametrize("descriptors", [False, True])
+def test_a_tool_runs_even_when_no_pipe_can_be_made(
+    world: World, monkeypatch: pytest.MonkeyPatch, descriptors: bool
+) -> None:
+    def none_left() -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(streams.selectors, "DefaultSelector", none_left)
+    before = len(os.listdir("/proc/self/fd"))
+    with tool(world, descriptors=descriptors):
+        print("said")
+        subprocess.run(["true"], check=True)
+    assert outputs(world)["t"]["stdout"] == "said\n"
+    assert len(os.listdir("/proc/self/fd")) <= before + 4
+    monkeypatch.undo()
+    with tool(world, "again", descriptors=True):
+        os.write(1, b"works\n")
+    assert outputs(world)["again"]["stdout"] == "works\n"
+
+
+def test_no_thread_left_closes_every_pipe(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_thread(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with tool(world):
+        before = len(os.listdir("/proc/self/fd"))
+        monkeypatch.setattr(threading.Thread, "start", no_thread)
+        subprocess.run(["true"], check=True)
+        monkeypatch.undo()
+        assert len(os.listdir("/proc/self/fd")) <= before + 2
+
+
+def test_an_interrupt_while_waiting_for_another_tool_leaves_nothing_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted:
+        def acquire(self) -> None:
+            raise KeyboardInterrupt
+
+    before = sys.stdout
+    monkeypatch.setattr(streams._PROCESS, "_owning", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        tool(world, descriptors=True).__enter__()
+    assert sys.stdout is before
+    assert streams._active.get() is None
+
+
 def kept(data: bytes, redactor: Redactor = REDACTOR, chunk: int = 1 << 20) -> Kept:
     buffer = Buffer()
     for start in range(0, len(data), chunk):

@@ -48,10 +48,24 @@ class Conversation:
         return encode(body)
 
     def assistant(self, reply: ModelReply, calls: Sequence[ToolCall], origin: str) -> None:
-        self._add(Message(role="assistant", content=reply.text, calls=tuple(calls)), origin)
+        """A reply as the next requests show it; calls written into the text stand there already
+        when no tools are offered."""
+        kept = tuple(calls) if self.tools else ()
+        self._add(Message(role="assistant", content=reply.text, calls=kept), origin)
 
-    def tool(self, call: ToolCall, content: str, origin: str) -> None:
-        self._add(Message(role="tool", content=content, call_id=call.id, tool=call.name), origin)
+    def observe(self, seen: Sequence[tuple[ToolCall, str, str]]) -> None:
+        """What the calls of a reply gave, in the order of the calls: (call, text, origin) of each.
+
+        Without offered tools a model knows no tool messages: it reads one text of the user.
+        """
+        if self.tools:
+            for call, text, origin in seen:
+                self._add(
+                    Message(role="tool", content=text, call_id=call.id, tool=call.name), origin
+                )
+            return
+        told = [f"{call.name} answered:\n{text}" for call, text, _ in seen]
+        self._add(Message(role="user", content="\n\n".join(told)), seen[0][2])
 
     def user(self, content: str, origin: str) -> None:
         self._add(Message(role="user", content=content), origin)

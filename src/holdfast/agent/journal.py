@@ -12,6 +12,7 @@ attempt began), and is lost when it is irreversible: a person decides.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -85,6 +86,8 @@ class Journal(Protocol):
 
     async def step(self, effectful: Effectful) -> bytes: ...
 
+    async def together(self, effectfuls: Sequence[Effectful]) -> list[bytes]: ...
+
     async def decision(self, key: str, value: bytes, answer: str, reason: str) -> None: ...
 
     def recorded(self, key: str) -> bytes | None: ...
@@ -119,7 +122,7 @@ class Recorded:
 
 
 class LiveJournal(Recorded):
-    """A journal that performs what is missing. One owner, one attempt, sequential.
+    """A journal that performs what is missing. One owner, one attempt, one call at a time.
 
     `probe(boundary, key)` is called at each durable boundary; tests kill the process there.
     """
@@ -139,7 +142,7 @@ class LiveJournal(Recorded):
         self._probe = probe
         self._position = max((row.position for row in rows), default=0)
         self._pending: list[Write] = []
-        self._earlier: list[StepRow] | None = None
+        self._earlier: list[tuple[StepRow, str | None]] | None = None
         self._changes = 0
 
     def last_tree(self) -> str:
@@ -160,10 +163,34 @@ class LiveJournal(Recorded):
             return await self._ask(row, effectful)
         if effectful.effect == "pure":
             return await self._pure(effectful)
-        earlier = await self._done_before(effectful)
+        earlier = await self._done_before(effectful) if row is None else None
         if earlier is not None:
             return self._born(effectful, earlier)
         return await self._effect(effectful, row, row.generation if row else 1)
+
+    async def together(self, effectfuls: Sequence[Effectful]) -> list[bytes]:
+        """Take pure steps at the same time; results, positions and evidence in the given order.
+
+        They become durable in one commit. When one raises, the others are waited for first.
+        """
+        assert all(effectful.effect == "pure" for effectful in effectfuls), "an effect has an order"
+        missing = [each for each in effectfuls if self.recorded(each.key) is None]
+        if missing:
+            await self.flush()  # as in `_pure`
+        done = await asyncio.gather(
+            *(effectful.perform() for effectful in missing), return_exceptions=True
+        )
+        performed: dict[str, Performed] = {}
+        for effectful, result in zip(missing, done, strict=True):
+            if isinstance(result, BaseException):
+                raise result
+            performed[effectful.key] = result
+        return [
+            self._keep(effectful, performed[effectful.key])
+            if effectful.key in performed
+            else await self.step(effectful)
+            for effectful in effectfuls
+        ]
 
     async def decision(self, key: str, value: bytes, answer: str, reason: str) -> None:
         """Record what was decided by something replay cannot see, such as a clock."""
@@ -188,7 +215,9 @@ class LiveJournal(Recorded):
 
     async def _pure(self, effectful: Effectful) -> bytes:
         await self.flush()  # a paid reply must not wait for a slow search: one step is in flight
-        performed = await effectful.perform()
+        return self._keep(effectful, await effectful.perform())
+
+    def _keep(self, effectful: Effectful, performed: Performed) -> bytes:
         result = self._born(effectful, performed.result)
         self._pending.extend(performed.events)
         return result
@@ -243,15 +272,41 @@ class LiveJournal(Recorded):
         return effectful.answered(word)
 
     async def _done_before(self, effectful: Effectful) -> bytes | None:
-        """An irreversible effect done in an earlier take answers for the same one here (I13)."""
+        """An irreversible effect of an earlier take answers for the same one here (I13).
+
+        One that nobody saw finish is lost here too, until a person says whether it happened.
+        """
         if effectful.effect != "irreversible":
             return None
         if self._earlier is None:
-            self._earlier = self._engine.read(irreversible_before, self._fence)
-        for index, row in enumerate(self._earlier):
-            if row.request == effectful.request and row.result is not None:
-                return self._earlier.pop(index).result
-        return None
+            self._earlier = self._unanswered(self._engine.read(irreversible_before, self._fence))
+        index = next(
+            (at for at, (row, _) in enumerate(self._earlier) if row.request == effectful.request),
+            None,
+        )
+        if index is None:
+            return None
+        row, word = self._earlier.pop(index)
+        if row.state == "done":
+            return row.result
+        if word is not None and effectful.answered is not None:
+            return effectful.answered(word)
+        name = StepName(key=effectful.key)
+        await self._commit([self._intend(name, effectful), Lose(step=name)])
+        raise Undecided(row)
+
+    def _unanswered(
+        self, earlier: list[tuple[StepRow, str | None]]
+    ) -> list[tuple[StepRow, str | None]]:
+        """Leave out what already answered for a step of this take, one for one."""
+        asked = Counter(row.request for row in self._rows.values() if row.kind != "decision")
+        left = []
+        for row, word in earlier:
+            if asked[row.request]:
+                asked[row.request] -= 1
+            else:
+                left.append((row, word))
+        return left
 
     async def _commit(self, writes: list[Write]) -> None:
         batch = [*self._pending, *writes]
@@ -306,6 +361,9 @@ class ReplayJournal(Recorded):
             raise EndOfJournal(effectful.key)
         self.compared += 1
         return self._answer(row, effectful.request)
+
+    async def together(self, effectfuls: Sequence[Effectful]) -> list[bytes]:
+        return [await self.step(effectful) for effectful in effectfuls]
 
     async def decision(self, key: str, value: bytes, answer: str, reason: str) -> None:
         row = self._rows.get(key)

@@ -6,7 +6,7 @@ The same code runs live, resumed and in replay; only the journal differs. Every 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -89,10 +89,7 @@ async def run(job: Job) -> Outcome:
             return await _wind_up(job, stop)
         match said.actions.kind:
             case "calls":
-                seen = [
-                    await _act(job, talk, call, f"{name}/call:{index}")
-                    for index, call in enumerate(said.actions.calls)
-                ]
+                seen = await _act(job, talk, said.actions.calls, name)
                 guards.round(_signature(said.actions), seen)
             case "cut" | "empty":
                 talk.user(bundle.templates[said.actions.kind], name)
@@ -148,11 +145,37 @@ async def ask(job: Job, talk: Conversation, key: str) -> Reply:
     return said
 
 
-async def _act(job: Job, talk: Conversation, call: Call, key: str) -> str:
-    """Perform one call as a step and show the model what it saw; returns that text."""
-    if call.problem:
-        talk.tool(call.call, f"ERROR {call.problem}", key)
-        return call.problem
+async def _act(job: Job, talk: Conversation, calls: Sequence[Call], name: str) -> list[str]:
+    """Perform a reply's calls as steps and show the model what they saw, in the order of the calls.
+
+    All at once when none of them has an effect, else one after the other: a step's key and place
+    follow from the position of its call, never from which one was done first.
+    """
+    steps = {
+        index: _step_of(job, call, f"{name}/call:{index}")
+        for index, call in enumerate(calls)
+        if not call.problem
+    }
+    seen = {index: f"ERROR {call.problem}" for index, call in enumerate(calls) if call.problem}
+
+    def note(index: int, content: bytes) -> None:
+        observation = msgspec.json.decode(content, type=Observation)
+        seen[index] = shown(observation)
+        said = f"{observation.tool} {_brief(calls[index], observation)}"
+        job.sink.show(_progress(job, "tool", said))
+
+    if all(step.effect == "pure" for step in steps.values()):
+        contents = await job.journal.together(list(steps.values()))
+        for index, content in zip(steps, contents, strict=True):
+            note(index, content)
+    else:
+        for index, step in steps.items():
+            note(index, await job.journal.step(step))
+    talk.observe([(call.call, seen[at], f"{name}/call:{at}") for at, call in enumerate(calls)])
+    return [seen[at] for at in range(len(calls))]
+
+
+def _step_of(job: Job, call: Call, key: str) -> Effectful:
     spec = next(spec for spec in job.bundle.tools if spec.name == call.call.name)
 
     async def perform() -> Performed:
@@ -161,24 +184,17 @@ async def _act(job: Job, talk: Conversation, call: Call, key: str) -> str:
             result=encode(observation), events=(evidence.tool_output(key, observation),)
         )
 
-    content = await job.journal.step(
-        Effectful(
-            key=key,
-            kind="tool",
-            effect=spec.effect,
-            request=encode({"tool": spec.name, "arguments": call.arguments}),
-            perform=perform,
-            writes=spec.writes,
-            answered=lambda text: encode(
-                Observation(tool=spec.name, success=True, output=f"A person says: {text}")
-            ),
-        )
+    return Effectful(
+        key=key,
+        kind="tool",
+        effect=spec.effect,
+        request=encode({"tool": spec.name, "arguments": call.arguments}),
+        perform=perform,
+        writes=spec.writes,
+        answered=lambda text: encode(
+            Observation(tool=spec.name, success=True, output=f"A person says: {text}")
+        ),
     )
-    observation = msgspec.json.decode(content, type=Observation)
-    text = shown(observation)
-    talk.tool(call.call, text, key)
-    job.sink.show(_progress(job, "tool", f"{spec.name} {_brief(call, observation)}"))
-    return text
 
 
 def shown(observation: Observation) -> str:

@@ -22,7 +22,7 @@ from holdfast.domain.model import Budget, GoalSpec, PlanSpec, Policy, TaskSpec
 from holdfast.domain.ports import Progress, Usage
 from holdfast.engine import pause, resume, submit
 from holdfast.engine.outlook import goal_result
-from holdfast.errors import NotFound, Refused
+from holdfast.errors import HoldfastError, NotFound, Refused
 from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
 from holdfast.worker.liveness import LifeLine
@@ -144,21 +144,26 @@ async def _work(app: App, goal: int) -> None:
     await asyncio.to_thread(show_branch, shop, goal)
     task = asyncio.create_task(run_goal(shop, goal))
     loop = asyncio.get_running_loop()
-    presses = 0
+    presses: list[asyncio.Task[None]] = []
+
+    async def stop() -> None:
+        try:
+            await app.engine.acall(pause, goal, reason="interrupted")
+        except HoldfastError as error:
+            _note(app, f"could not pause the goal: {error}")
+        task.cancel()
 
     def interrupt() -> None:
-        nonlocal presses
-        presses += 1
-        if presses > 1:
+        if presses:
             os._exit(EXIT["interrupted"])
         _note(app, "stopping; press Ctrl-C again to stop at once")
-        app.engine.call(pause, goal, reason="interrupted")
-        task.cancel()
+        presses.append(loop.create_task(stop()))  # not here: a second press must be heard
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, interrupt)
     try:
         await task
+        await asyncio.to_thread(show_branch, shop, goal)  # settled, and then its lease was gone
     except asyncio.CancelledError:
         if not presses:
             raise

@@ -39,7 +39,9 @@ def undo(app: App, goal: int) -> dict[str, Any]:
     row = app.engine.read(_goal, goal)
     repository = Repository.open(Path(row["repository"]))
     _unchanged(repository, row)
-    app.engine.call(compensate, goal)
+    # Undone, but not yet shown: a process died between the two, and `work` begins with showing.
+    if row["undone_ms"] is None or row["shown_commit"] == row["branch_commit"]:
+        app.engine.call(compensate, goal)
     result = work(app, goal, resumed=True)
     after = app.engine.read(_goal, goal)
     tree = repository.tree_of(after["branch_commit"])
@@ -56,9 +58,12 @@ def undo(app: App, goal: int) -> dict[str, Any]:
 
 
 def _unchanged(repository: Repository, row: Any) -> None:
-    """The branch must hold what the goal left on it; a missing one will be made again."""
+    """The branch must hold what the goal left on it; a missing one will be made again.
+
+    It may still show the work before the last when a process died between settling and showing.
+    """
     there = repository.branch_commit(row["branch"])
-    if there is None or there == row["branch_commit"]:
+    if there in (None, row["branch_commit"], row["shown_commit"]):
         return
     names = repository.changed(row["branch_commit"], there)
     shown = ", ".join(names[:10]) or "its history"

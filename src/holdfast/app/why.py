@@ -14,13 +14,14 @@ import msgspec
 
 from holdfast.adapters.git import Git, GitFailed
 from holdfast.adapters.repository import BlamedLine, Repository
-from holdfast.app import App
+from holdfast.app import STORE_NAME, App
 from holdfast.context.bundle import Bundle
 from holdfast.domain.model import StepRow
 from holdfast.engine.outlook import usage
 from holdfast.engine.record import AttemptRecord, attempt_record
 from holdfast.errors import NotFound, Refused
-from holdfast.store import Tx
+from holdfast.store import Tx, open_reader
+from holdfast.trace.report import context
 
 _TRAILER = re.compile(r"^Holdfast-Attempt: (\d+\.\d+)$", re.MULTILINE)
 
@@ -61,6 +62,18 @@ def why_attempt(app: App, name: str) -> dict[str, Any]:
         for step in record.steps
     ]
     return {**_described(app, record), "steps": steps}
+
+
+def for_an_agent(app: App, session: str, tokens: int) -> str:
+    """The evidence of an attempt (of the latest failure for "") in at most `tokens` tokens.
+
+    Header and what was left out are inside the budget, which is at least 100.
+    """
+    connection = open_reader(app.home / STORE_NAME)
+    try:
+        return context(connection, tokens, session_id=session)
+    finally:
+        connection.close()
 
 
 def _described(app: App, record: AttemptRecord) -> dict[str, Any]:

@@ -49,6 +49,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("check", "holdfast.cli.care", "read the whole store: is it sound?"),
     Command("backup", "holdfast.cli.care", "a checked copy of the store, beside running work"),
     Command("restore", "holdfast.cli.care", "put a checked copy back"),
+    Command("trace", "holdfast.cli.trace", "evidence: sessions, events, failures, exports"),
+    Command("lisp", "holdfast.cli.lisp", "run PTC-Lisp: eval, repl, cases"),
     Command("demo", "holdfast.cli.demo", "a goal, a SIGKILL, a resume, why and undo, offline"),
 )
 

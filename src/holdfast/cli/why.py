@@ -3,6 +3,8 @@
 holdfast why src/app.py:12        a line, on the newest goal's branch
 holdfast why src/app.py:12 --goal 3
 holdfast why 4.2                  an attempt: what it was given, did and cost
+holdfast why 4.2 --tokens 800     its evidence as text for an agent, within a budget
+holdfast why failed --tokens 800  the latest failure, the same way
 """
 
 from __future__ import annotations
@@ -12,32 +14,57 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.app.why import why_attempt, why_line
+from holdfast.app import App
+from holdfast.app.why import for_an_agent, why_attempt, why_line
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
+
+DEFAULT_TOKENS = 800
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", help="PATH:LINE, or an attempt such as 4.2")
     add_place(parser)
+    parser.add_argument(
+        "--tokens", type=int, metavar="N", help="evidence as text, in at most N tokens (from 100)"
+    )
     parser.add_argument("--goal", type=int, default=0, metavar="ID", help="whose branch to read")
     parser.add_argument("--rev", default="", help="read this revision instead of the branch")
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console, quiet=True) as app:
+        if arguments.tokens or arguments.what == "failed":
+            return _evidence(app, arguments, console)
         if re.fullmatch(r"\d+\.\d+", arguments.what):
             found = why_attempt(app, arguments.what)
         else:
-            path, _, line = arguments.what.rpartition(":")
-            if not path or not line.isdigit():
-                path, line = arguments.what, "1"
-            found = why_line(app, path, int(line), goal=arguments.goal, rev=arguments.rev)
+            path, line = _place(arguments.what)
+            found = why_line(app, path, line, goal=arguments.goal, rev=arguments.rev)
     if console.json:
         console.emit({"type": "why", **found})
     else:
         _tell(console, found)
     return 0
+
+
+def _evidence(app: App, arguments: argparse.Namespace, console: Console) -> int:
+    what, tokens = arguments.what, arguments.tokens or DEFAULT_TOKENS
+    if what != "failed" and not re.fullmatch(r"\d+\.\d+", what):
+        path, line = _place(what)
+        found = why_line(app, path, line, goal=arguments.goal, rev=arguments.rev)
+        what = found["attempt"] or "failed"
+    text = for_an_agent(app, "" if what == "failed" else what, tokens)
+    if console.json:
+        console.emit({"type": "evidence", "attempt": what, "tokens": tokens, "text": text})
+    console.say(text)
+    return 0
+
+
+def _place(what: str) -> tuple[str, int]:
+    """PATH:LINE, or PATH for its first line."""
+    path, _, line = what.rpartition(":")
+    return (path, int(line)) if path and line.isdigit() else (what, 1)
 
 
 def _tell(console: Console, found: Mapping[str, Any]) -> None:

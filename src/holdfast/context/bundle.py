@@ -174,7 +174,8 @@ def fit(
         )
     ordered = sorted(candidates, key=lambda item: _place(item, rules))
     costs = [
-        0 if item.excluded else count(_section(item, item.text, rules.fenced)) for item in ordered
+        0 if item.excluded else _cost(_section(item, item.text, rules.fenced), count)
+        for item in ordered
     ]
     room = budget_tokens - smallest
     while True:
@@ -188,7 +189,7 @@ def fit(
         over = count(rendered) - budget_tokens
         if over <= 0:
             return rendered, tuple(fates)
-        room = max(0, room - over)  # what joins the items costs too, and counters do not add up
+        room = max(0, room - over)  # the counts of a real tokenizer do not quite add up
 
 
 def _place(item: Candidate, rules: Rules) -> tuple[int | str, ...]:
@@ -209,6 +210,11 @@ def _grants(items: Sequence[Candidate], costs: Sequence[int], room: int) -> list
     return granted
 
 
+def _cost(section: str, count: Counter) -> int:
+    """What a section takes of the budget, with the blank line that sets it off."""
+    return count(f"\n\n{section}")
+
+
 def _item(item: Candidate, text: str, fate: Fate, count: Counter) -> Item:
     reason = f"{item.reason}; left out: {item.excluded}" if item.excluded else item.reason
     return Item(source=item.source, kind=item.kind, reason=reason, tokens=count(text), fate=fate)
@@ -224,7 +230,7 @@ def _shown(
         return _section(item, item.text, rules.fenced), "whole"
 
     def fits(text: str) -> bool:
-        return count(_section(item, text, rules.fenced)) <= grant
+        return _cost(_section(item, text, rules.fenced), count) <= grant
 
     fate: Fate
     if not rules.fenced or item.kind in ("map", "tree", "plan"):

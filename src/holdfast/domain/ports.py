@@ -78,12 +78,15 @@ class Usage:
 
     `cost_nusd` is in 10⁻⁹ US dollars so that sums are exact; None means the price is unknown, which
     is not zero. `reported` is false when the provider sent no counts and these are an estimate.
-    `tokens_cached` is the part of `tokens_in` that was read from a provider's prompt cache.
+    Of `tokens_in`, `tokens_cached` were read from a provider's prompt cache and `tokens_written`
+    written to one; of `tokens_out`, `tokens_reasoning` were spent on thinking.
     """
 
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_cached: int = 0
+    tokens_written: int = 0
+    tokens_reasoning: int = 0
     cost_nusd: int | None = 0
     reported: bool = True
 
@@ -97,6 +100,8 @@ class Usage:
             tokens_in=self.tokens_in + other.tokens_in,
             tokens_out=self.tokens_out + other.tokens_out,
             tokens_cached=self.tokens_cached + other.tokens_cached,
+            tokens_written=self.tokens_written + other.tokens_written,
+            tokens_reasoning=self.tokens_reasoning + other.tokens_reasoning,
             cost_nusd=None if unknown else (self.cost_nusd or 0) + (other.cost_nusd or 0),
             reported=self.reported and other.reported,
         )

@@ -104,8 +104,9 @@ def cancel(tx: Tx, goal_id: int, *, reason: str = "cancelled") -> None:
     for plan in tx.all("plan.of_goal", goal=goal_id):
         if plan["state"] in ("running", "paused"):
             move_plan(tx, plan, plan["state"], "cancel", reason=reason)
-    if need(tx, "goal", id=goal_id)["state"] != "dropped":
-        move_goal(tx, goal_id, goal["state"], "drop", reason=reason)
+    state = need(tx, "goal", id=goal_id)["state"]  # the end of its last task may have moved it
+    if state != "dropped":
+        move_goal(tx, goal_id, state, "drop", reason=reason)
 
 
 def force(tx: Tx, task_id: int, ignored_id: int, *, reason: str) -> None:
@@ -114,7 +115,7 @@ def force(tx: Tx, task_id: int, ignored_id: int, *, reason: str) -> None:
         raise Refused("a force needs a reason", hint="say why the requirement may be ignored")
     need(tx, "task", id=ignored_id)
     task = need(tx, "task", id=task_id)
-    tx.run("task.force", task_id=task_id, ignored=ignored_id, reason=reason)
+    tx.run("task.force", id=task_id, ignored=ignored_id, reason=reason)
     unblock(tx, task)
 
 

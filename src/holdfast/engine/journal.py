@@ -14,7 +14,7 @@ from typing import Any, assert_never
 from holdfast.domain import decide
 from holdfast.domain.model import Fence, StepRow
 from holdfast.domain.ports import Effect, Usage
-from holdfast.engine.rows import budget_of, need, spent_by, step_of
+from holdfast.engine.rows import budget_of, decode, need, spent_by, step_of
 from holdfast.errors import Stale
 from holdfast.store import Tx, transition
 
@@ -132,10 +132,17 @@ def steps_of(tx: Tx, task: int, take: int) -> list[StepRow]:
     return [step_of(tx, row) for row in tx.all("step.of_take", task=task, take=take)]
 
 
-def irreversible_before(tx: Tx, fence: Fence) -> list[StepRow]:
-    """Irreversible steps done in earlier takes: they answer for the same effect in this one."""
-    rows = tx.all("step.irreversible", task=fence.task, take=fence.take)
-    return [step_of(tx, row) for row in rows]
+def irreversible_before(tx: Tx, fence: Fence) -> list[tuple[StepRow, str | None]]:
+    """Irreversible steps of earlier takes, each with what a person answered about it, if asked.
+
+    One that a person let be redone is left out: the generation after it answers, if it was begun.
+    """
+    found = []
+    for row in tx.all("step.irreversible", task=fence.task, take=fence.take):
+        word = None if row["answer"] is None else decode(tx.unpack(row["answer"]), str)
+        if word != "redo":
+            found.append((step_of(tx, row), word))
+    return found
 
 
 def _spend(tx: Tx, fence: Fence, done: Sequence[Done | Born]) -> None:

@@ -10,7 +10,7 @@ from holdfast.domain.decide import Decision, History, decide
 from holdfast.domain.model import Fence, Outcome
 from holdfast.engine.library import remember_end
 from holdfast.engine.moves import move_goal, move_plan, move_task
-from holdfast.engine.rows import encode, need, spec_of
+from holdfast.engine.rows import encode, need, outcome_of, spec_of
 from holdfast.engine.steering import accept_index
 from holdfast.errors import Refused, Stale
 from holdfast.store import Row, Tx, transition
@@ -27,7 +27,7 @@ def settle(tx: Tx, fence: Fence, outcome: Outcome) -> Decision:
     report = encode(outcome).decode()
     if attempt["state"] != "open":
         if attempt["report"] == report:
-            return decide(outcome, _history(tx, task, attempt), spec_of(task).policy)
+            return decide(outcome, _history_then(tx, task, attempt), spec_of(task).policy)
         raise Stale(
             f"attempt {fence.session} has ended ({attempt['outcome']})",
             hint="another attempt owns the task now",
@@ -196,3 +196,17 @@ def _history(tx: Tx, task: Row, attempt: Row) -> History:
         progressed=attempt["steps"] > 0,
         seed=goal["seed"],
     )
+
+
+def _history_then(tx: Tx, task: Row, attempt: Row) -> History:
+    """What an ended attempt was judged by: strikes counted since do not change the answer."""
+    policy, strikes = spec_of(task).policy, 0
+    now = _history(tx, task, attempt)
+    for row in tx.all("attempt.of_task", task=task["id"]):
+        history = History(
+            strikes=strikes, takes=row["take"], progressed=row["steps"] > 0, seed=now.seed
+        )
+        if row["number"] == attempt["number"]:
+            return history
+        strikes = decide(outcome_of(row), history, policy).strikes
+    raise AssertionError("an attempt is among the attempts of its task")

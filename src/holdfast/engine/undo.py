@@ -55,7 +55,9 @@ def to_undo(tx: Tx, goal_id: int) -> list[Row]:
         for task in tx.all("task.of_goal", goal=goal_id)
         if task["plan_id"] in plans and task["commit_id"]
     ]
-    return sorted(done, key=lambda task: (task["ended_ms"], task["id"]), reverse=True)
+    # By the log, not by the clock: it may have been set back between two completions.
+    ended = {row["task_id"]: row["seq"] for row in tx.all("task.completions", goal=goal_id)}
+    return sorted(done, key=lambda task: int(ended[task["id"]]), reverse=True)
 
 
 def trees_to_undo(tx: Tx, task_id: int) -> tuple[tuple[str, ...], str, str]:

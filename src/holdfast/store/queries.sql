@@ -109,6 +109,9 @@ WHERE t.state = 'ready' AND t.not_before_ms <= :now AND p.state = 'running' AND 
 ORDER BY t.priority DESC, t.id LIMIT 1;
 -- name: task.undone
 UPDATE tasks SET undone_ms = :now WHERE id = :id;
+-- name: task.completions
+SELECT task_id, max(seq) AS seq FROM log
+WHERE goal_id = :goal AND machine = 'task' AND target IN ('succeeded', 'failed') GROUP BY task_id;
 -- name: task.dependants
 SELECT t.* FROM task_links l JOIN tasks t ON t.id = l.from_id
 WHERE l.to_id = :id AND l.kind = 'requires' ORDER BY t.id;
@@ -213,9 +216,11 @@ WHERE task_id = :task AND take = :take AND key = :key AND generation = :generati
 -- name: step.of_take
 SELECT * FROM steps WHERE task_id = :task AND take = :take ORDER BY position, generation;
 -- name: step.irreversible
-SELECT * FROM steps
-WHERE task_id = :task AND take < :take AND effect = 'irreversible' AND state = 'done'
-ORDER BY take, position;
+SELECT s.*, a.result AS answer FROM steps s
+LEFT JOIN steps a ON a.task_id = s.task_id AND a.take = s.take AND a.generation = 1
+  AND a.kind = 'decision' AND a.key = s.key || '/answer#' || s.generation
+WHERE s.task_id = :task AND s.take < :take AND s.effect = 'irreversible'
+ORDER BY s.take, s.position, s.generation;
 -- name: step.next_position
 SELECT coalesce(max(position), 0) + 1 FROM steps WHERE task_id = :task AND take = :take;
 -- name: step.all

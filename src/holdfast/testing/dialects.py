@@ -1,4 +1,4 @@
-"""How a scripted reply looks on the wire, in the two dialects the server speaks.
+"""How a scripted reply looks on the wire, in each dialect the server speaks.
 
 Owns the shapes of answers, whole and streamed. It decides nothing. Invariant: the frames are a pure
 function of the reply and the request, with real UTF-8 in them so that a split can hit a character.
@@ -22,6 +22,20 @@ CREATED_AT = "2026-01-01T00:00:00Z"
 def request_messages(body: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(role, content) of each message; structured content counts with its text parts."""
     return [(each["role"], _plain(each.get("content"))) for each in body["messages"]]
+
+
+def anthropic_messages(body: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """As `request_messages`; a user's message that only holds tool results is a tool's."""
+    found = []
+    for each in body["messages"]:
+        kinds = (
+            {part["type"] for part in each["content"]}
+            if isinstance(each["content"], list)
+            else set()
+        )
+        role = "tool" if kinds == {"tool_result"} else each["role"]
+        found.append((role, _plain(each["content"])))
+    return found
 
 
 def ollama_frames(reply: ScriptedReply, body: Mapping[str, Any]) -> list[bytes]:
@@ -70,6 +84,29 @@ def openai_frames(reply: ScriptedReply, body: Mapping[str, Any], turn: int) -> l
     return [b"data: " + _bytes(each) + b"\n\n" for each in frames] + [b"data: [DONE]\n\n"]
 
 
+def anthropic_frames(reply: ScriptedReply, body: Mapping[str, Any], turn: int) -> list[bytes]:
+    """The server-sent events of a streamed message, or the one object of a whole one."""
+    blocks = _anthropic_blocks(reply, turn)
+    end = {"stop_reason": _ANTHROPIC_STOP[reply.finish], "stop_sequence": None}
+    head: dict[str, Any] = {"id": f"msg_{turn}", "type": "message", "role": "assistant"}
+    head["model"] = body["model"]
+    usage = _anthropic_usage(reply, body)
+    if not body.get("stream"):
+        content = [_whole_block(block) for block in blocks]
+        return [_bytes({**head, "content": content, **end, "usage": usage})]
+    nothing = {"stop_reason": None, "stop_sequence": None}
+    opening = {**head, "content": [], **nothing, "usage": {**usage, "output_tokens": 0}}
+    frames: list[dict[str, Any]] = [{"type": "message_start", "message": opening}]
+    for at, block in enumerate(blocks):
+        empty, deltas = _anthropic_deltas(block)
+        frames.append({"type": "content_block_start", "index": at, "content_block": empty})
+        frames += [{"type": "content_block_delta", "index": at, "delta": each} for each in deltas]
+        frames.append({"type": "content_block_stop", "index": at})
+    frames.append({"type": "message_delta", "delta": end, "usage": usage})
+    frames.append({"type": "message_stop"})
+    return [f"event: {each['type']}\ndata: ".encode() + _bytes(each) + b"\n\n" for each in frames]
+
+
 def ollama_tags(models: tuple[str, ...]) -> dict[str, Any]:
     return {"models": [_ollama_model(name) for name in models]}
 
@@ -98,8 +135,28 @@ def openai_models(models: tuple[str, ...]) -> dict[str, Any]:
     return {"object": "list", "data": [{"id": name, **row} for name in models]}
 
 
+def anthropic_models(models: tuple[str, ...]) -> dict[str, Any]:
+    rows = [
+        {
+            "id": name,
+            "type": "model",
+            "display_name": name,
+            "lifecycle": "active",
+            "created_at": CREATED_AT,
+        }
+        for name in models
+    ]
+    ends = {"first_id": models[0], "last_id": models[-1]} if models else {}
+    return {"data": rows, "has_more": False, **ends}
+
+
 def error_body(dialect: str, status: int, message: str) -> bytes:
     """An error as the dialect words it."""
+    if dialect == "anthropic":
+        kind = _ANTHROPIC_ERRORS.get(
+            status, "api_error" if status >= 500 else "invalid_request_error"
+        )
+        return _bytes({"type": "error", "error": {"type": kind, "message": message}})
     if dialect == "ollama":
         return _bytes({"error": message})
     codes = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
@@ -109,6 +166,22 @@ def error_body(dialect: str, status: int, message: str) -> bytes:
     )
 
 
+_ANTHROPIC_STOP = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "content_filter": "refusal",
+}
+_ANTHROPIC_ERRORS = {
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
 _DETAILS = {
     "parent_model": "",
     "format": "gguf",
@@ -156,6 +229,59 @@ def _ollama_calls(reply: ScriptedReply) -> list[dict[str, Any]]:
     return calls
 
 
+def _anthropic_blocks(reply: ScriptedReply, turn: int) -> list[dict[str, Any]]:
+    blocks: list[dict[str, Any]] = []
+    if reply.thinking:
+        blocks.append({"type": "thinking", "thinking": reply.thinking, "signature": "c2lnbmVk"})
+    if reply.text:
+        blocks.append({"type": "text", "text": reply.text})
+    for at, call in enumerate(reply.calls):
+        block = {"type": "tool_use", "id": f"toolu_{turn}_{at}", "name": call.name}
+        blocks.append({**block, "input": call.arguments_text})
+    return blocks
+
+
+def _whole_block(block: dict[str, Any]) -> dict[str, Any]:
+    """A block outside a stream, where a call's input is an object and never a text."""
+    if block["type"] != "tool_use":
+        return block
+    try:
+        value = json.loads(block["input"])
+    except ValueError:
+        value = None
+    return {
+        **block,
+        "input": value if isinstance(value, dict) else {"INVALID_JSON": block["input"]},
+    }
+
+
+def _anthropic_deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A block as it opens, and the deltas that fill it."""
+    match block["type"]:
+        case "thinking":
+            deltas = [{"type": "thinking_delta", "thinking": x} for x in _cut(block["thinking"])]
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+            return {**block, "thinking": "", "signature": ""}, deltas
+        case "text":
+            deltas = [{"type": "text_delta", "text": each} for each in _cut(block["text"])]
+            return {**block, "text": ""}, deltas
+        case _:
+            deltas = [{"type": "input_json_delta", "partial_json": x} for x in _cut(block["input"])]
+            return {**block, "input": {}}, deltas
+
+
+def _anthropic_usage(reply: ScriptedReply, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Anthropic counts what came from and went to its cache apart from the rest of the input."""
+    tokens_in, tokens_out = scripted_usage(reply, _texts(body))
+    cached, written = reply.usage.tokens_cached, reply.usage.tokens_written
+    return {
+        "input_tokens": tokens_in - cached - written,
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": written,
+        "output_tokens": tokens_out,
+    }
+
+
 def _openai_calls(reply: ScriptedReply, turn: int) -> list[dict[str, Any]]:
     return [
         {
@@ -193,6 +319,7 @@ def _openai_usage(reply: ScriptedReply, body: Mapping[str, Any]) -> dict[str, An
         "completion_tokens": tokens_out,
         "total_tokens": tokens_in + tokens_out,
         "prompt_tokens_details": {"cached_tokens": reply.usage.tokens_cached},
+        "completion_tokens_details": {"reasoning_tokens": reply.usage.tokens_reasoning},
     }
 
 

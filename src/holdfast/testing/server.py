@@ -1,4 +1,4 @@
-"""A scripted model server on the loopback: real HTTP, two dialects, faults on demand.
+"""A scripted model server on the loopback: real HTTP, three dialects, faults on demand.
 
 Owns the sockets, the request log and the playing of faults. What to answer is the script's business
 (`holdfast.adapters.models.script`), how it looks `dialects`', whether the request is valid
@@ -35,7 +35,11 @@ from holdfast.testing import dialects, validate
 
 BODY_BYTES_MAX = 64_000_000
 IDLE_S_MAX = 60.0
-_CHAT = {"/api/chat": "ollama", "/v1/chat/completions": "openai"}
+_CHAT = {
+    "/api/chat": "ollama",
+    "/v1/chat/completions": "openai",
+    "/v1/messages": "anthropic",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +98,8 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        """Without a trailing slash: OLLAMA_HOST as it is, OPENAI_BASE_URL with `/v1` behind."""
+        """Without a trailing slash: OLLAMA_HOST and ANTHROPIC_BASE_URL as it is, OPENAI_BASE_URL
+        with `/v1` behind."""
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     @property
@@ -103,11 +108,13 @@ class ScriptedServer:
         return tuple(self._desk.calls)
 
     def environ(self) -> dict[str, str]:
-        """The variables that point both providers here."""
+        """The variables that point every provider here."""
         return {
             "OLLAMA_HOST": self.url,
             "OPENAI_BASE_URL": f"{self.url}/v1",
             "OPENAI_API_KEY": self._desk.script.api_key or "test-key",
+            "ANTHROPIC_BASE_URL": self.url,
+            "ANTHROPIC_API_KEY": self._desk.script.api_key or "test-key",
         }
 
     def start(self) -> Self:
@@ -149,6 +156,7 @@ class _Desk:
         self._checks: dict[str, Callable[[], validate.Check]] = {
             "ollama": cache(partial(validate.ollama_check, strict=strict)),
             "openai": cache(partial(validate.openai_check, strict=strict)),
+            "anthropic": cache(partial(validate.anthropic_check, strict=strict)),
         }
         if strict:
             for check in self._checks.values():
@@ -166,11 +174,10 @@ class _Desk:
         self._write(dialect, body, answer)
         return answer
 
-    def lookup(self, path: str, raw: bytes, authorization: str) -> _Answer:
+    def lookup(self, path: str, raw: bytes, authorization: str, dialect: str) -> _Answer:
         """The answer to anything but a chat."""
         models, window = self.script.models, self.script.context_tokens
-        dialect = "openai" if path.startswith("/v1/") else "ollama"
-        if dialect == "openai" and (refusal := self._unauthorized(authorization)) is not None:
+        if (refusal := self._unauthorized(dialect, authorization)) is not None:
             return refusal
         match path:
             case "/api/version":
@@ -184,6 +191,8 @@ class _Desk:
                 if not self._knows(name):
                     return self._refuse(dialect, 404, f"model {name!r} not found")
                 value = dialects.ollama_show(window)
+            case "/v1/models" if dialect == "anthropic":
+                value = dialects.anthropic_models(models)
             case "/v1/models":
                 value = dialects.openai_models(models)
             case _:
@@ -191,7 +200,7 @@ class _Desk:
         return _Answer(status=200, body=canonical_json(value).encode())
 
     def _answer(self, dialect: str, body: Any, authorization: str) -> _Answer:
-        if dialect == "openai" and (refusal := self._unauthorized(authorization)) is not None:
+        if (refusal := self._unauthorized(dialect, authorization)) is not None:
             return refusal
         if not isinstance(body, dict):
             return self._refuse(dialect, 400, "the body is no object")
@@ -200,7 +209,7 @@ class _Desk:
         if not self._knows(body["model"]):
             return self._refuse(dialect, 404, f"model {body['model']!r} not found")
         with self._lock:
-            cue = self._prompter.cue(dialects.request_messages(body))
+            cue = self._prompter.cue(_conversation(dialect, body))
         if (reply := cue.reply) is None:
             refusal = self._refuse(dialect, 500, cue.problem)
             return replace(refusal, rule=cue.rule, turn=cue.turn)
@@ -209,17 +218,15 @@ class _Desk:
             status, sent = reply.status, reply.body.encode() or shown
         elif reply.malformed is not None:
             status, sent = 200, reply.malformed.encode()
-        elif dialect == "ollama":
-            status, sent = 200, b"".join(dialects.ollama_frames(reply, body))
         else:
-            status, sent = 200, b"".join(dialects.openai_frames(reply, body, cue.turn))
+            status, sent = 200, b"".join(_frames(dialect, reply, body, cue.turn))
         return _Answer(status=status, body=sent, rule=cue.rule, turn=cue.turn, reply=reply)
 
-    def _unauthorized(self, authorization: str) -> _Answer | None:
+    def _unauthorized(self, dialect: str, authorization: str) -> _Answer | None:
         key = self.script.api_key
-        if not key or authorization == f"Bearer {key}":
+        if not key or dialect == "ollama" or authorization in (key, f"Bearer {key}"):
             return None
-        return self._refuse("openai", 401, "Incorrect API key provided")
+        return self._refuse(dialect, 401, "Incorrect API key provided")
 
     def _knows(self, name: Any) -> bool:
         known = {*self.script.models, *(f"{model}:latest" for model in self.script.models)}
@@ -276,7 +283,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        self._send(self.server.desk.lookup(self.path, b"", self._authorization()))
+        self._send(self._lookup(b""))
 
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
@@ -285,16 +292,25 @@ class _Handler(BaseHTTPRequestHandler):
             return
         raw = self.rfile.read(length)
         desk = self.server.desk
-        if self.path in _CHAT:
-            self._send(desk.chat(_CHAT[self.path], raw, self._authorization()))
+        if self._path() in _CHAT:
+            self._send(desk.chat(_CHAT[self._path()], raw, self._authorization()))
         else:
-            self._send(desk.lookup(self.path, raw, self._authorization()))
+            self._send(self._lookup(raw))
 
     def log_message(self, format: str, *args: Any) -> None:
         """Silent: the log of calls is the log."""
 
+    def _path(self) -> str:
+        return self.path.partition("?")[0]
+
+    def _lookup(self, raw: bytes) -> _Answer:
+        """Two dialects have their lists at one path; Anthropic's clients name a version."""
+        openai_like = "anthropic" if self.headers.get("Anthropic-Version") else "openai"
+        dialect = openai_like if self.path.startswith("/v1/") else "ollama"
+        return self.server.desk.lookup(self._path(), raw, self._authorization(), dialect)
+
     def _authorization(self) -> str:
-        return self.headers.get("Authorization") or ""
+        return self.headers.get("X-Api-Key") or self.headers.get("Authorization") or ""
 
     def _send(self, answer: _Answer) -> None:
         reply = answer.reply
@@ -317,10 +333,26 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def _content_type(self, answer: _Answer) -> str:
-        if answer.body.startswith(b"data: "):
+        if answer.body.startswith((b"data: ", b"event: ")):
             return "text/event-stream; charset=utf-8"
         is_stream = self.path == "/api/chat" and answer.status == 200
         return "application/x-ndjson" if is_stream else "application/json"
+
+
+def _conversation(dialect: str, body: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if dialect == "anthropic":
+        return dialects.anthropic_messages(body)
+    return dialects.request_messages(body)
+
+
+def _frames(dialect: str, reply: ScriptedReply, body: Mapping[str, Any], turn: int) -> list[bytes]:
+    match dialect:
+        case "ollama":
+            return dialects.ollama_frames(reply, body)
+        case "anthropic":
+            return dialects.anthropic_frames(reply, body, turn)
+        case _:
+            return dialects.openai_frames(reply, body, turn)
 
 
 def _split(body: bytes, chunk_bytes: int) -> Iterator[bytes]:

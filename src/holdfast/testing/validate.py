@@ -1,6 +1,6 @@
 """Whether a request is one the official client could have sent, judged by that client's types.
 
-Owns the judgement of chat requests in both dialects. The packages are asked for late: they cost up
+Owns the judgement of chat requests in each dialect. The packages are asked for late: they cost up
 to half a second and `ollama` is no dependency of an installed Holdfast. With `strict` a missing one
 is an error; without, the shape is checked as far as the standard library goes. Invariant: a request
 that passes has no field its dialect does not know.
@@ -8,6 +8,7 @@ that passes has no field its dialect does not know.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -76,6 +77,40 @@ def ollama_check(*, strict: bool) -> Check:
     return check
 
 
+def anthropic_check(*, strict: bool) -> Check:
+    """A check that gives the reason a body is no message request, or an empty text.
+
+    The beta types, because pydantic-ai speaks to that route; it takes the same bodies.
+    """
+    try:
+        from anthropic.types.beta.message_create_params import (  # noqa: PLC0415  late on purpose
+            MessageCreateParamsNonStreaming,
+            MessageCreateParamsStreaming,
+        )
+        from pydantic import (  # noqa: PLC0415  late on purpose
+            ConfigDict,
+            TypeAdapter,
+            ValidationError,
+        )
+    except ImportError as error:
+        return _without(error, strict)
+    config = ConfigDict(extra="forbid")
+    with warnings.catch_warnings():
+        # One of the types says itself that it takes more fields, and pydantic says that it knows.
+        warnings.filterwarnings("ignore", message=".*allows extra items.*")
+        whole = TypeAdapter(list[MessageCreateParamsNonStreaming], config=config)
+        streamed = TypeAdapter(list[MessageCreateParamsStreaming], config=config)
+
+    def check(body: Mapping[str, Any]) -> str:
+        try:
+            _exhaust((streamed if body.get("stream") else whole).validate_python([body]))
+        except ValidationError as error:
+            return _first_lines(error)
+        return basic_check(body) or _anthropic_rules(body)
+
+    return check
+
+
 def basic_check(body: Mapping[str, Any]) -> str:
     """What must hold in either dialect, without any package."""
     if not isinstance(body.get("model"), str) or not body["model"]:
@@ -88,6 +123,27 @@ def basic_check(body: Mapping[str, Any]) -> str:
         if role not in ("system", "developer", "user", "assistant", "tool"):
             return f"message {at} has no role a model knows"
     return ""
+
+
+def _anthropic_rules(body: Mapping[str, Any]) -> str:
+    """The provider's own rules that its types cannot say: texts, pairs and distinct ids."""
+    open_ids: list[str] = []
+    seen: set[str] = set()
+    for at, message in enumerate(body["messages"]):
+        content = message["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+        if not parts or any(part["type"] == "text" and not part["text"] for part in parts):
+            return f"message {at} has an empty text"
+        answers = [part["tool_use_id"] for part in parts if part["type"] == "tool_result"]
+        if sorted(answers) != sorted(open_ids):
+            return f"message {at} answers {answers}, and {open_ids} were called"
+        open_ids = [part["id"] for part in parts if part["type"] == "tool_use"]
+        if seen.intersection(open_ids) or len(set(open_ids)) != len(open_ids):
+            return f"message {at} uses a call id again: {open_ids}"
+        seen.update(open_ids)
+        if open_ids and not body.get("tools"):
+            return f"message {at} calls a tool, and no tools are offered"
+    return f"the calls {open_ids} have no answers" if open_ids else ""
 
 
 def _without(error: ImportError, strict: bool) -> Check:

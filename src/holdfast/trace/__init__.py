@@ -144,7 +144,6 @@ def log_llm_call(
     recorder = active()
     if recorder is None:
         return ""
-    more = {"operation": operation, "tokens_cached": tokens_cached, "cost_nusd": cost_nusd}
     return recorder.llm_call(
         model,
         tokens_in=tokens_in,
@@ -155,7 +154,9 @@ def log_llm_call(
         error=error,
         call_id=call_id,
         session_id=session_id,
-        **{name: value for name, value in more.items() if value is not None},
+        operation=operation,
+        tokens_cached=tokens_cached,
+        cost_nusd=cost_nusd,
     )
 
 

@@ -6,6 +6,7 @@ Owns the parser and a plain console. Needs nothing but the standard library.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from typing import Any
@@ -56,7 +57,8 @@ def main(words: list[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # nobody reads; the interpreter's own flush shall stay silent
+        # Nobody reads any more; so that the interpreter's own flush stays silent too:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 130
 
 

@@ -54,7 +54,11 @@ def failure(error: BaseException, redactor: Redactor, origin: str) -> dict[str, 
     if bottom is not None:
         frame, line = bottom.tb_frame, bottom.tb_lineno
         file = frame.f_code.co_filename
-        payload["location"] = {"file": file, "line": line, "function": frame.f_code.co_name}
+        payload["location"] = {
+            "file": redactor.text(file),
+            "line": line,
+            "function": frame.f_code.co_name,
+        }
         first, last = _span(frame.f_code, bottom.tb_lasti, line)
         source = _source(file, first, last)
         payload["source"] = clip(source, redactor, SOURCE_CHARS_MAX)
@@ -178,7 +182,7 @@ def _causes(error: BaseException, redactor: Redactor) -> Iterator[str]:
         if bottom is not None:
             code = bottom.tb_frame.f_code
             place = f" at {code.co_filename}:{bottom.tb_lineno} in {code.co_name}"
-        yield f"{described['type']}: {described['msg']}{place}"
+        yield f"{described['type']}: {described['msg']}{redactor.text(place)}"
         waiting += _behind(cause)
 
 

@@ -37,7 +37,7 @@ SESSION = (
 EVENT = (
     "INSERT OR IGNORE INTO events (id, session_id, ts, event_type, payload) VALUES (?, ?, ?, ?, ?)"
 )
-_THERE = "SELECT session_id, count(*) AS events, max(id) AS last FROM events GROUP BY session_id"
+THERE = "SELECT session_id, count(*) AS events, max(id) AS last FROM events GROUP BY session_id"
 
 
 def sync(
@@ -53,7 +53,7 @@ def sync(
     sent = 0
     try:
         _ask(environ, [{"sql": statement, "params": []} for statement in SCHEMA], wait)
-        there = _rows(_ask(environ, [{"sql": _THERE, "params": []}], wait))
+        there = _rows(_ask(environ, [{"sql": THERE, "params": []}], wait))
         known = {row["session_id"]: (int(row["events"]), row["last"]) for row in there}
         for batch in _batches(statements(connection, known)):
             _ask(environ, batch, wait)

@@ -66,6 +66,8 @@ def describe(
 ) -> Descriptor:
     """The descriptor of a value known to the program as `name`, which can make it a secret."""
     try:
+        if type(value) is str and not name and len(value) <= limits.text_chars:  # mostly it is
+            return {"type": "str", "value": clip(value, redactor, limits.text_chars)}
         return _Walk(redactor, limits).any(value, name, limits.depth)
     except Exception as error:  # a hostile class found a way in: say so, harm nobody
         return {"type": "unknown", "value": f"not described: {_CLASS_NAME(type(error))}"}
@@ -175,14 +177,17 @@ class _Walk:
         return {"type": class_name(kind), "len": dict.__len__(value), "entries": entries}
 
     def sequence(self, value: Any, kind: type, depth: int) -> Descriptor:
+        """Of a long list or tuple both ends, the first half first: a prompt's end says most."""
         base = next(b for b in (list, tuple, set, frozenset) if isinstance_of(kind, (b,)))
-        iterator = base.__iter__(value)
-        items = list(islice(iterator, self.limits.items))
-        return {
-            "type": class_name(kind),
-            "len": base.__len__(value),
-            "items": [self.any(item, "", depth - 1) for item in items],
-        }
+        size, shown = base.__len__(value), self.limits.items
+        if size > shown and (base is list or base is tuple):
+            first = (shown + 1) // 2
+            ends = (slice(0, first), slice(size - (shown - first), size))
+            items = [item for part in ends for item in base.__getitem__(value, part)]
+        else:
+            items = list(islice(base.__iter__(value), shown))
+        described = [self.any(item, "", depth - 1) for item in items]
+        return {"type": class_name(kind), "len": size, "items": described}
 
     def object(self, value: Any, kind: type, depth: int) -> Descriptor:
         found: Descriptor = {"type": class_name(kind)}

@@ -31,7 +31,8 @@ class Session(NamedTuple):
 class Event(NamedTuple):
     """One immutable fact. `payload` has readable keys and is redacted; `ts` is ms since the epoch.
 
-    `tokens` is what the event adds to its session's total.
+    Values of None mean that there is nothing to say. `tokens` is what the event adds to its
+    session's total.
     """
 
     id: str
@@ -87,7 +88,7 @@ FIELDS: dict[Kind, dict[str, Field]] = {
         "step": Field("p"),  # inside Holdfast: the step whose bytes this is about
     },
     "llm_call": {
-        "call_id": Field("c"),
+        "call_id": Field("c"),  # left out where it is the event's own id
         "model": Field("m"),
         "operation": Field("a"),  # chat unless said
         "tokens_in": Field("i"),

@@ -13,6 +13,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -78,22 +79,20 @@ class Hooks:
         asyncio = sys.modules.get("asyncio")
         try:
             task = asyncio.current_task() if asyncio is not None else None
-        except (RuntimeError, AttributeError):  # no loop here, or asyncio is half imported
+        except Exception:  # no loop runs here, or asyncio is half imported
             return
         if task is not None:
             self._remember(task)
 
     def _remember(self, task: Any) -> None:
-        try:
+        # A task class of the program's own may refuse to be hashed or weakly referenced.
+        with suppress(Exception):
             self._tasks[task] = self._session()
-        except TypeError:  # a task class of the program's own that takes no weak references
-            return
 
     def _session_of(self, task: Any) -> str:
-        try:
+        with suppress(Exception):
             return self._tasks.get(task, "")
-        except TypeError:
-            return ""
+        return ""
 
     def _places(self) -> dict[str, tuple[Any, str]]:
         places: dict[str, tuple[Any, str]] = {

@@ -21,8 +21,13 @@ _EVENT = "id, session_id, ts, event_type, payload"
 
 
 def open_file(path: Path) -> sqlite3.Connection:
-    """A connection that can only read. Raises `sqlite3.OperationalError` if there is no file."""
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
+    """A connection that only reads. Raises `sqlite3.OperationalError` if there is no file.
+
+    Opened for writing, so that the neighbours of a killed writer are tidied up, and then forbidden.
+    """
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=5.0)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
 
 
 def sessions(connection: sqlite3.Connection, limit: int = 50) -> list[SessionRow]:
@@ -165,5 +170,8 @@ def _session(row: tuple[Any, ...]) -> SessionRow:
 
 
 def _event(row: tuple[Any, ...]) -> Event:
-    event_id, session_id, ts, kind, payload = row
-    return Event(event_id, session_id, ts, kind, readable(kind, json.loads(payload)))
+    event_id, session_id, ts, kind, stored = row
+    payload = readable(kind, json.loads(stored))
+    if kind == "llm_call":
+        payload.setdefault("call_id", str(event_id))
+    return Event(event_id, session_id, ts, kind, payload)

@@ -62,20 +62,24 @@ class Recorder:
     """Records into `sink`. Safe to use from any thread.
 
     `level` says how much: info and debug everything, warning what failed and decisions, error
-    failures only. `entered` is told whenever the ambient session changes. `lost` counts what could
-    not be recorded because describing it went wrong.
+    failures only. `entered` is told whenever the ambient session changes. `credentials` gives what
+    must not be seen; it is asked again at each session, tool and failure, because programs load
+    their secrets after they start. `lost` counts what could not be recorded because describing it
+    went wrong.
     """
 
     def __init__(
         self,
         sink: Sink,
-        redactor: Redactor,
+        credentials: Callable[[], Mapping[str, str]] = dict,
         *,
         level: Level = "info",
         parent: str = "",
         entered: Callable[[], None] = lambda: None,
     ) -> None:
-        self.sink, self.redactor, self.level = sink, redactor, level
+        self.sink, self.level = sink, level
+        self._credentials, self._secrets = credentials, dict(credentials())
+        self.redactor = Redactor(self._secrets)
         self.sessions, self.ids = Sessions(parent), Ids()
         self.entered = entered
         self.busy, self.lost = local(), 0
@@ -84,8 +88,9 @@ class Recorder:
     def start_session(self, agent_name: str, task: str = "", session_id: str = "") -> str:
         """Open a session below the ambient one and make it ambient; returns its id."""
         found = session_id or self.sessions.nest(self.ids.new())
-        name, text = (clip(part, self.redactor, 400) for part in (agent_name, task))
-        self.sink.open_session(Session(found, now_ms(), name, text))
+        # Within a recording that needs a session this is part of it, and guarded already.
+        open_row = self._open_row if getattr(self.busy, "now", False) else self._open
+        open_row(found, agent_name, task)
         self.sessions.enter(found)
         self.entered()
         return found
@@ -94,7 +99,7 @@ class Recorder:
         """Close a session (the ambient one unless said) and return to its parent. Idempotent."""
         found = session_id or self.sessions.current()
         if found:
-            self.sink.close_session(found, now_ms())
+            self._close(found)
             self.sessions.leave(found)
             self.entered()
 
@@ -103,10 +108,26 @@ class Recorder:
         return self.sessions.current() or self.start_session(*_program(self.redactor))
 
     @_harmless
+    def _open(self, session_id: str, agent_name: str, task: str) -> str:
+        return self._open_row(session_id, agent_name, task)
+
+    def _open_row(self, session_id: str, agent_name: str, task: str) -> str:
+        self.look_for_credentials()
+        name, text = self._text(agent_name, 400), self._text(task, 400)
+        self.sink.open_session(Session(session_id, now_ms(), name, text))
+        return session_id
+
+    @_harmless
+    def _close(self, session_id: str) -> str:
+        self.sink.close_session(session_id, now_ms())
+        return session_id
+
+    @_harmless
     def failure(self, error: BaseException, origin: str = "handled", session_id: str = "") -> str:
         """Record an exception once; returns the event id, empty if it was recorded before."""
         if not first_time(error):
             return ""
+        self.look_for_credentials()
         where = raised_in(error) or session_id
         return self._emit("failure", capture.failure(error, self.redactor, origin), where)
 
@@ -124,21 +145,28 @@ class Recorder:
         error: BaseException | None = None,
         call_id: str = "",
         session_id: str = "",
-        **more: Any,
+        operation: str | None = None,
+        tokens_cached: int | None = None,
+        cost_nusd: int | None = None,
     ) -> str:
-        """Record one model call. A count that is None stays unknown, which is not zero."""
+        """Record one model call. A count that is None stays unknown, which is not zero.
+
+        A call without an id of its own goes by its event's.
+        """
         if error is None and self.level == "warning":
             return ""
-        payload = {
-            "call_id": clip(call_id, self.redactor, 80) if call_id else self.ids.new(),
-            "model": clip(model, self.redactor, 120),
+        payload: dict[str, Any] = {
+            "call_id": self._text(call_id, 80) if call_id else None,
+            "model": self._text(model, 120),
             "tokens_in": _count(tokens_in),
             "tokens_out": _count(tokens_out),
             "duration_ms": _whole_ms(duration_ms),
             "prompt": self._value(prompt),
             "response": self._value(response),
             "error": error and capture.error_of(error, self.redactor),
-            **self.redactor.value(more),
+            "operation": operation and self._text(operation, 60),
+            "tokens_cached": _count(tokens_cached),
+            "cost_nusd": _count(cost_nusd),
         }
         tokens = (payload["tokens_in"] or 0) + (payload["tokens_out"] or 0)
         return self._emit("llm_call", payload, session_id, tokens)
@@ -153,7 +181,7 @@ class Recorder:
         session_id: str = "",
     ) -> str:
         texts = {"question": question, "answer": answer, "reason": reason}
-        clipped = {name: clip(text, self.redactor, TEXT_CHARS_MAX) for name, text in texts.items()}
+        clipped = {name: self._text(text, TEXT_CHARS_MAX) for name, text in texts.items()}
         return self._emit("decision", {**clipped, "context": self._value(context)}, session_id)
 
     @_harmless
@@ -183,12 +211,13 @@ class Recorder:
     @_harmless
     def tool_output(self, call: ToolCall, error: BaseException | None) -> str:
         """Record a tool call that has ended, with what it wrote, however it ended."""
+        self.look_for_credentials()
         code = call.exit_code if call.exit_code is not None else call.streams.exit_code()
         if error is None and not code and self.level == "warning":
             return ""
         payload: dict[str, Any] = {
             "call_id": call.call_id,
-            "tool": clip(call.tool, self.redactor, 120),
+            "tool": self._text(call.tool, 120),
             "arguments": self._values(call.arguments),
             "exit_code": code if code is None or code >= 0 else None,
             "signal": -code if code is not None and code < 0 else None,
@@ -201,6 +230,17 @@ class Recorder:
             payload[f"{name}_bytes"], payload[f"{name}_sha256"] = kept.size, kept.sha256
         return self._emit("tool_output", payload, call.session_id)
 
+    def look_for_credentials(self) -> None:
+        """Hide what became known since the last look; what was known stays hidden."""
+        found = {**self._secrets, **self._credentials()}
+        if found != self._secrets:
+            # A changed value keeps its old one hidden, under a name of its own.
+            changed = [name for name, value in self._secrets.items() if value != found[name]]
+            size = len(self._secrets)
+            kept = {f"{name}_was_{size}": self._secrets[name] for name in changed}
+            self._secrets = {**found, **kept}
+            self.redactor = Redactor(self._secrets)
+
     def finish(self) -> None:
         """End every session this process left open; the program is about to exit."""
         for session_id in self.sessions.left_open():
@@ -211,11 +251,17 @@ class Recorder:
     ) -> str:
         if self.level == "error" and kind != "failure":
             return ""
-        present = {name: value for name, value in payload.items() if value is not None}
         where = session_id or self.session_id()
-        event = Event(self.ids.new(), where, now_ms(), kind, present, tokens)
+        event = Event(self.ids.new(), where, now_ms(), kind, payload, tokens)
         self.sink.write(event)
         return event.id
+
+    def _text(self, text: object, chars_max: int) -> str:
+        """A text that is shown as it is; anything else a program gave instead is described."""
+        if type(text) is str:
+            return clip(text, self.redactor, chars_max)
+        found = describe(text, self.redactor)
+        return str(found.get("value", found["type"]))
 
     def _value(self, value: Any) -> dict[str, Any] | None:
         return None if value is None else describe(value, self.redactor, limits=_SHOWN)
@@ -290,8 +336,8 @@ class ToolCall:
     exit_code: int | None
 
     def __enter__(self) -> Self:
-        self.started_s = time.perf_counter()
         self.streams.start()
+        self.started_s = time.perf_counter()
         return self
 
     def __exit__(
@@ -324,7 +370,7 @@ class SessionBlock:
 
 def _program(redactor: Redactor) -> tuple[str, str]:
     """The name and the command line of this program, for a session nobody opened."""
-    arguments = [str(word) for word in getattr(sys, "argv", [])] or ["python"]
+    arguments = [word for word in getattr(sys, "argv", ()) if type(word) is str] or ["python"]
     name = Path(arguments[0]).name or "python"
     return name, " ".join(redactor.value([name, *arguments[1:]]))
 

@@ -33,7 +33,7 @@ from holdfast.trace.formats import FORMATS
 # The longest secret the table knows is a private key; a cut this far away cannot halve one unseen.
 MARGIN = 20_480
 CREDENTIAL_CHARS_MIN = 4
-FORMAT_CHARS_MIN = 8
+FORMAT_CHARS_MIN = 12
 ENVIRONMENT_CHARS_MIN = 8
 DEPTH_MAX = 64
 NAME_CHARS_MAX = 200
@@ -105,9 +105,9 @@ class Redactor:
     def _once(self, text: str) -> str:
         if len(text) < CREDENTIAL_CHARS_MIN:
             return text
-        if any(form in text for form in self._credentials):
+        if self._credentials and any(form in text for form in self._credentials):
             text = self._any_credential.sub(self._credential_mark, text)
-        if len(text) >= FORMAT_CHARS_MIN:
+        if _may_hold_a_format(text):
             for hint, rows in _hints():
                 if hint in text:
                     for head, reason in rows:
@@ -187,6 +187,13 @@ class Redactor:
 
 
 # --- key formats ----------------------------------------------------------------------------------
+
+
+def _may_hold_a_format(text: str) -> bool:
+    """Whether a text has a word long enough, or one of the two heads that need none."""
+    if "://" in text or "-----BEGIN" in text:
+        return True
+    return max(map(len, text.split()), default=0) >= FORMAT_CHARS_MIN
 
 
 @cache
@@ -321,6 +328,7 @@ def _judge(name: str) -> tuple[Suspicion, str]:
 
 
 def _telling(text: str) -> bool:
+    """Whether any telling word is part of a text."""
     lowered = text.lower()
     return any(stem in lowered for stem in _STEMS)
 
@@ -360,7 +368,8 @@ _ASSIGNMENT = re.compile(
 
 
 def _hide_assignments(text: str) -> str:
-    return _ASSIGNMENT.sub(_hide_assignment, text) if _telling(text) else text
+    may_assign = "=" in text or ":" in text or "-" in text
+    return _ASSIGNMENT.sub(_hide_assignment, text) if may_assign and _telling(text) else text
 
 
 def _hide_assignment(match: re.Match[str]) -> str:

@@ -125,8 +125,9 @@ def line(event: Event) -> str:
 
 
 def _within(opening: str, parts: list[str], closing: str, size: int | None) -> str:
-    more = (size or 0) - len(parts)
-    return opening + ", ".join([*parts, *([f"…{more} more"] if more > 0 else [])]) + closing
+    more, middle = (size or 0) - len(parts), (len(parts) + 1) // 2
+    gap = [f"…{more} more…"] if more > 0 else []
+    return opening + ", ".join([*parts[:middle], *gap, *parts[middle:]]) + closing
 
 
 def _header(row: read.SessionRow) -> str:
@@ -156,7 +157,8 @@ def _about(connection: sqlite3.Connection, row: read.SessionRow, failure: Event 
     """Where to look further; the first thing to go when the budget is small."""
     state = "ended" if row["end_ts"] is not None else "open"
     failures = read.count(connection, "failure", row["session_id"])
-    lines = [f"started {when(row['start_ts'])}, {state}, {failures} failures"]
+    plural = "" if failures == 1 else "s"
+    lines = [f"started {when(row['start_ts'])}, {state}, {failures} failure{plural}"]
     if row["task"]:
         lines.append(f"task: {_one_line(row['task'], 200)}")
     if failure is not None:
@@ -167,7 +169,7 @@ def _about(connection: sqlite3.Connection, row: read.SessionRow, failure: Event 
 def _failure(event: Event) -> list[_Section]:
     payload = event.payload
     error, place = payload["error"], payload.get("location", {})
-    what = [f"## {error['type']}: {_one_line(error['msg'], 600)}"]
+    what = [f"## {error['type']}: {_one_line(error['msg'], 300)}"]
     if place:
         what.append(f"at {place['file']}:{place['line']} in {place['function']}")
     if payload.get("source"):

@@ -14,6 +14,7 @@ import sys
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from types import CodeType, TracebackType
+from typing import Any
 
 from holdfast import trace
 
@@ -48,7 +49,8 @@ def run(words: list[str]) -> None:
 
 
 def _run_script(path: str) -> None:
-    sys.path[0] = os.path.dirname(os.path.realpath(path))
+    if not sys.flags.safe_path:  # where that is set, Python puts no folder in front either
+        sys.path[0] = os.path.dirname(os.path.realpath(path))
     path = os.path.abspath(path)
     loader = _Script("__main__", path)
     spec = spec_from_file_location("__main__", path, loader=loader)
@@ -56,7 +58,13 @@ def _run_script(path: str) -> None:
         sys.stderr.write(f"can't open file {path!r}: no such file\n")
         sys.exit(2)
     module = module_from_spec(spec)
-    module.__dict__.update({"__spec__": None, "__cached__": None, "__annotations__": {}})
+    plain: dict[str, Any] = {
+        "__spec__": None,
+        "__package__": None,
+        "__cached__": None,
+        "__annotations__": {},
+    }
+    module.__dict__.update(plain)
     sys.modules["__main__"] = module
     loader.exec_module(module)
 

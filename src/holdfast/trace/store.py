@@ -60,28 +60,33 @@ _CLOSE = "UPDATE agent_sessions SET end_ts = ? WHERE session_id = ? AND end_ts I
 _EVENT = "INSERT INTO events (id, session_id, ts, event_type, payload) VALUES (?, ?, ?, ?, ?)"
 _SPEND = "UPDATE agent_sessions SET total_tokens = total_tokens + ? WHERE session_id = ?"
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 Write = tuple[str, tuple[Any, ...]]
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = tuple(first + second for first in _DIGITS for second in _DIGITS)
 
 
 class Ids:
     """Identifiers of 16 characters that sort by time: microseconds, then the process's own part.
 
-    Unique in a process because the time part never stays; between processes by 25 random bits.
+    Unique in a process because the time part never stays; between processes by 20 random bits.
     """
 
     def __init__(self) -> None:
-        self._lock, self._last_us, self._pid, self._own = threading.Lock(), 0, 0, ""
+        self._last_us = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock, self._pid = threading.Lock(), os.getpid()
+        self._own = _base32(int.from_bytes(os.urandom(4), "big"), 2)
 
     def new(self) -> str:
-        pid = os.getpid()
-        if pid != self._pid:  # first use, or a fork
-            self._lock, self._pid = threading.Lock(), pid
-            self._own = _base32(int.from_bytes(os.urandom(4), "big"), 5)
+        if os.getpid() != self._pid:  # a fork, in which no other thread runs yet
+            self._reset()
         with self._lock:
             self._last_us = now_us = max(self._last_us + 1, time.time_ns() // 1000)
-        return _base32(now_us, 11) + self._own
+        return _base32(now_us, 6) + self._own
 
 
 def now_ms() -> int:
@@ -107,6 +112,7 @@ class FileSink:
         self._known: set[str] = set()
         self._connection: sqlite3.Connection | None = None
         self._retry_at = 0.0
+        self._committing = False
 
     def open_session(self, session: Session) -> None:
         row = (session.session_id, session.start_ts, session.agent_name, session.task)
@@ -164,20 +170,28 @@ class FileSink:
             self._commit()
 
     def _commit(self) -> bool:
-        if not self._queue or time.monotonic() < self._retry_at:
+        if self._committing or not self._queue or time.monotonic() < self._retry_at:
             return not self._queue
+        # Collected garbage may record while this thread is in here: that joins the queue behind.
+        self._committing, writes = True, list(self._queue)
         try:
             connection = self._connection = self._connection or connect(self.path)
-            connection.execute("BEGIN IMMEDIATE")
-            for statement, values in self._queue:
-                connection.execute(statement, values)
-            connection.execute("COMMIT")
-        except (sqlite3.Error, OSError):
+            if len(writes) > 1:
+                connection.execute("BEGIN IMMEDIATE")
+            cursor = connection.cursor()
+            for statement, values in writes:
+                cursor.execute(statement, values)
+            if connection.in_transaction:
+                connection.execute("COMMIT")
+        except (sqlite3.Error, OSError, ValueError):
             self._give_up_for_now()
             return False
-        self._queue.clear()
+        finally:
+            self._committing = False
+        for _ in writes:
+            self._queue.popleft()
         self._waiting = 0
-        return True
+        return not self._queue
 
     def _give_up_for_now(self) -> None:
         self._retry_at = time.monotonic() + RETRY_S
@@ -211,9 +225,11 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def to_json(value: Any) -> str:
     """Compact JSON that is valid everywhere: no NaN, no lone surrogates."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = _ENCODE(value)
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _base32(number: int, width: int) -> str:
-    return "".join(_DIGITS[number >> shift & 31] for shift in range(5 * (width - 1), -1, -5))
+def _base32(number: int, pairs: int) -> str:
+    """The last digits of a number, two by two."""
+    shifts = range(10 * (pairs - 1), -1, -10)
+    return "".join([_PAIRS[number >> shift & 1023] for shift in shifts])

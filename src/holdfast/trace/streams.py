@@ -14,6 +14,7 @@ and code that holds the interpreter lock while it writes more than a pipe holds 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
@@ -101,8 +102,13 @@ class Capture:
     def start(self) -> None:
         self._token = _active.set(self)
         _PROCESS.install()
-        if self.descriptors:
-            self.descriptors = _PROCESS.redirect(self)
+        try:
+            self.descriptors = self.descriptors and _PROCESS.redirect(self)
+        except BaseException as error:
+            self.descriptors = False
+            if not isinstance(error, Exception):  # interrupted while it waited for another tool
+                self.stop()
+                raise
 
     def stop(self) -> None:
         """Wait for what was written, give the real streams back. Idempotent."""
@@ -136,17 +142,26 @@ class _Drain:
 
     def __init__(self, buffers: dict[int, Buffer]) -> None:
         self._buffers: dict[int, Buffer] | None = buffers
-        self._readers, self.writers = {}, {}
-        self._selector = selectors.DefaultSelector()
-        for descriptor in (1, 2):
-            reader, self.writers[descriptor] = os.pipe()
-            os.set_blocking(reader, False)
-            self._readers[reader] = descriptor
-            self._selector.register(reader, selectors.EVENT_READ)
-        self._wake, self._waker = os.pipe()
-        self._selector.register(self._wake, selectors.EVENT_READ)
+        self._readers: dict[int, int] = {}
+        self.writers: dict[int, int] = {}
         self._drained = threading.Event()
-        threading.Thread(target=self._run, name="agentlog-streams", daemon=True).start()
+        opened: list[int] = []
+        try:
+            self._selector = selectors.DefaultSelector()
+            for descriptor in (1, 2):
+                reader, writer = os.pipe()
+                opened += (reader, writer)
+                os.set_blocking(reader, False)
+                self._readers[reader], self.writers[descriptor] = descriptor, writer
+                self._selector.register(reader, selectors.EVENT_READ)
+            self._wake, self._waker = os.pipe()
+            opened += (self._wake, self._waker)
+            self._selector.register(self._wake, selectors.EVENT_READ)
+            threading.Thread(target=self._run, name="agentlog-streams", daemon=True).start()
+        except BaseException:
+            for one in opened:
+                os.close(one)
+            raise
 
     def finish(self) -> None:
         """Read what is in the pipes now. Children that live on are only passed through."""
@@ -231,25 +246,33 @@ class _Process:
         A second one in the same thread cannot wait, so it does without; returns whether it may.
         """
         here = threading.get_ident()
-        if self._owner_thread == here or not self._owning.acquire():
+        if self._owner_thread == here:
             return False
-        self._owner_thread = here
-        _flush_all()
-        self.real = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
-        for descriptor in (1, 2):
-            os.dup2(capture.pipe(descriptor), descriptor)
-        self._owner = capture
+        self._owning.acquire()
+        try:
+            writers = {descriptor: capture.pipe(descriptor) for descriptor in (1, 2)}
+            _flush_all()
+            self.real = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
+            for descriptor, writer in writers.items():
+                os.dup2(writer, descriptor)
+        except BaseException:
+            self._give_back()
+            raise
+        self._owner, self._owner_thread = capture, here
         return True
 
     def restore(self, capture: Capture) -> None:
         assert self._owner is capture
-        _flush_all()
-        self._owner = None
+        with contextlib.suppress(Exception):  # a stream that is closed cannot be flushed
+            _flush_all()
+        self._give_back()
+
+    def _give_back(self) -> None:
+        self._owner, self._owner_thread = None, 0
         real, self.real = self.real, {}
         for descriptor, copy in real.items():
             os.dup2(copy, descriptor)
             os.close(copy)
-        self._owner_thread = 0
         self._owning.release()
 
     def redirects(self, capture: Capture | None) -> bool:
@@ -370,10 +393,7 @@ def _popen_init(self: Any, *args: Any, **named: Any) -> None:
         given = positional[index] if len(positional) > index else named.get(name)
         if given is not None:
             continue
-        if capture is not None:
-            target: int | None = capture.pipe(descriptor)
-        else:
-            target = _PROCESS.elsewhere(None, descriptor)
+        target = _target_of_child(capture, descriptor)
         if len(positional) > index:
             positional[index] = target
         elif target is not None:
@@ -381,6 +401,16 @@ def _popen_init(self: Any, *args: Any, **named: Any) -> None:
     if capture is not None:
         capture.child = self
     _PROCESS._popen(self, *positional, **named)
+
+
+def _target_of_child(capture: Capture | None, descriptor: int) -> int | None:
+    """Where a child's inherited stream goes; None leaves it as it is."""
+    if capture is None:
+        return _PROCESS.elsewhere(None, descriptor)
+    try:
+        return capture.pipe(descriptor)
+    except (OSError, RuntimeError):  # no descriptor or no thread is left for us
+        return None
 
 
 def _encoded(text: str, stream: Any) -> bytes:

@@ -18,7 +18,7 @@ from typing import get_args
 from holdfast.trace.hooks import Hooks
 from holdfast.trace.read import open_file
 from holdfast.trace.recorder import Level, Recorder
-from holdfast.trace.redact import Redactor, from_environment
+from holdfast.trace.redact import from_environment
 from holdfast.trace.store import FileSink
 
 DEFAULT_FILE = "agentlog.db"
@@ -41,7 +41,7 @@ class Switch:
         self.sink = FileSink(self.path, buffer=_number(environ.get("AGENTLOG_BUFFER_SIZE", "")))
         self.recorder = Recorder(
             self.sink,
-            Redactor(from_environment(environ)),
+            lambda: from_environment(environ),
             level=_level(environ.get("AGENTLOG_LEVEL", "")),
             parent=environ.get("AGENTLOG_PARENT_SESSION", ""),
             entered=lambda: self.hooks.entered(),

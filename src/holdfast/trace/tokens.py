@@ -11,10 +11,12 @@ import re
 
 MARGIN = 1.1
 
-# Words with their leading space, digits by threes, runs of one symbol, single other characters.
-_PIECE = re.compile(r" ?[A-Z]?[a-z]+| ?[A-Z]+|[0-9]{1,3}|\s+|([^\sA-Za-z0-9])\1*|.", re.DOTALL)
+# Words with their leading space, single digits (as the strictest encoders have them), runs of space
+# or of one symbol, single other characters.
+_PIECE = re.compile(r" ?[A-Z]?[a-z]+| ?[A-Z]+|[0-9]|\s+|([^\sA-Za-z0-9])\1*|.", re.DOTALL)
 _LETTERS_PER_TOKEN = 6
 _SYMBOLS_PER_TOKEN = 8
+_IDEOGRAPHS = 0x2E80  # from here on most characters are words of their own
 
 
 def count(text: str) -> int:
@@ -27,11 +29,12 @@ def pieces(text: str) -> int:
     total = 0
     for match in _PIECE.finditer(text):
         piece = match.group()
-        letters = len(piece.lstrip(" "))
+        size = len(piece.lstrip(" "))
         if not piece.isascii():
-            total += letters * 2 if ord(piece[-1]) > 0x2FFF else letters
+            # Most encoders have one to one and a half tokens for an ideograph.
+            total += math.ceil(size * 1.5) if ord(piece[-1]) < _IDEOGRAPHS else size + size // 2
         elif piece[-1].isalpha():
-            total += -(-letters // _LETTERS_PER_TOKEN)
+            total += -(-size // _LETTERS_PER_TOKEN)
         else:
-            total += -(-letters // _SYMBOLS_PER_TOKEN) or 1
+            total += -(-size // _SYMBOLS_PER_TOKEN) or 1
     return total

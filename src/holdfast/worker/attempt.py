@@ -39,7 +39,7 @@ async def run_attempt(shop: Workshop, claim: Claim) -> Decision | None:
     work = asyncio.create_task(_work(shop, claim))
     lease = asyncio.create_task(_keep_lease(shop, claim, work))
     try:
-        return await work
+        decision, root = await work
     except Stale:
         _say(shop, claim, "attempt", f"{claim.fence.session} lost its lease")
         return None
@@ -47,28 +47,44 @@ async def run_attempt(shop: Workshop, claim: Claim) -> Decision | None:
         work.cancel()
         lease.cancel()
         await asyncio.gather(work, lease, return_exceptions=True)
+    # Only now: an attempt that has settled has no lease to keep, and nothing may cut this short.
+    if root is not None and decision.event in ("succeed", "fail"):
+        await asyncio.to_thread(show_branch, shop, claim.fence.goal)
+        # The work is in the private git directory; the checkout was only a place to work in.
+        await asyncio.to_thread(shutil.rmtree, root, ignore_errors=True)
+    return decision
 
 
-async def _work(shop: Workshop, claim: Claim) -> Decision:
+async def _work(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]:
+    """Everything under the lease; also the checkout that can go once the work is shown.
+
+    Whoever cancels it, and whenever, the attempt has ended when it returns or raises `Stale`.
+    """
+    try:
+        return await _perform(shop, claim)
+    except asyncio.CancelledError:
+        return await asyncio.shield(give_back(shop, claim)), None
+
+
+async def _perform(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]:
     try:
         repository = await asyncio.to_thread(shop.repository, claim)
         workspace = await asyncio.to_thread(shop.workspace, claim, repository)
         bundle, base_tree = await _bundle(shop, claim, repository, workspace)
         outcome = await _execute(shop, claim, bundle, workspace, base_tree)
-    except asyncio.CancelledError:
-        return await asyncio.shield(_settle_cancelled(shop, claim))
     except Stale:
         raise
     except Unavailable as error:
         outcome = Outcome(kind="failed", failure="transient", reason=error.code, detail=str(error))
-        return await shop.engine.acall(settle, claim.fence, outcome)
+        return await shop.engine.acall(settle, claim.fence, outcome), None
     except HoldfastError as error:
         outcome = Outcome(kind="failed", failure="policy", reason=error.code, detail=str(error))
-        return await shop.engine.acall(settle, claim.fence, outcome)
+        return await shop.engine.acall(settle, claim.fence, outcome), None
     except Exception as error:  # a bug, ours or a tool's: the goal ends with the evidence
         outcome = Outcome(kind="failed", failure="unknown", reason="crashed", detail=_where(error))
-        return await shop.engine.acall(settle, claim.fence, outcome)
-    return await _settle(shop, claim, repository, workspace, outcome, base_tree)
+        return await shop.engine.acall(settle, claim.fence, outcome), None
+    decision = await _settle(shop, claim, repository, workspace, outcome, base_tree)
+    return decision, workspace.root
 
 
 async def _execute(
@@ -127,7 +143,7 @@ async def _settle(
     outcome: Outcome,
     base_tree: str,
 ) -> Decision:
-    """Commit what was done, settle, show it on the goal's branch; merge if another was first."""
+    """Commit what was done and settle; merge if another was first."""
     while True:
         kept = await asyncio.to_thread(
             _commit, shop, claim, repository, workspace, outcome, base_tree
@@ -140,10 +156,6 @@ async def _settle(
             continue
         break
     _say(shop, claim, "attempt", f"{claim.fence.session} {kept.kind}: {_headline(kept)}")
-    if decision.event in ("succeed", "fail"):
-        await asyncio.to_thread(show_branch, shop, claim.fence.goal)
-        # The work is in the private git directory; the checkout was only a place to work in.
-        await asyncio.to_thread(shutil.rmtree, workspace.root, ignore_errors=True)
     return decision
 
 
@@ -185,12 +197,15 @@ def _commit(
     return replace(outcome, commit=commit, parent=parent)
 
 
-async def _settle_cancelled(shop: Workshop, claim: Claim) -> Decision:
+async def give_back(shop: Workshop, claim: Claim) -> Decision:
+    """End a claimed attempt as interrupted; its task is ready again, without a strike."""
     outcome = Outcome(kind="cancelled", failure="cancelled", reason="interrupted")
     return await shop.engine.acall(settle, claim.fence, outcome)
 
 
-async def _keep_lease(shop: Workshop, claim: Claim, work: asyncio.Task[Decision]) -> None:
+async def _keep_lease(
+    shop: Workshop, claim: Claim, work: asyncio.Task[tuple[Decision, Path | None]]
+) -> None:
     """Renew by a third of the lease; stop the work when asked to, or before the lease can end."""
     lease_s = claim.lease_s
     deadline = shop.clock.monotonic_s() + lease_s

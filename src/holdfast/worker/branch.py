@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from holdfast.adapters.git import GitFailed
 from holdfast.adapters.repository import Repository
 from holdfast.domain.ports import Progress
 from holdfast.engine import shown
@@ -26,8 +27,8 @@ def show_branch(shop: Workshop, goal: int) -> None:
     repository = Repository.open(Path(row["repository"]))
     try:
         repository.fetch_branch(shop.home, commit, row["branch"])
-    except Refused as refused:
-        text = f"{refused}; the work is at refs/holdfast/goals/{goal}"
+    except (Refused, GitFailed) as error:  # theirs is in the way; `resume` shows it once it is not
+        text = f"{error}; the work is at refs/holdfast/goals/{goal}"
         shop.sink.show(Progress(kind="branch", goal=goal, task="", text=text))
         return
     shop.engine.call(shown, goal, commit)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.domain.decide import Decision
+from holdfast.domain.model import Claim
 from holdfast.engine import claim
 from holdfast.engine.outlook import Outlook, outlook
-from holdfast.worker.attempt import run_attempt
+from holdfast.worker.attempt import give_back, run_attempt
 from holdfast.worker.liveness import reap
 from holdfast.worker.workshop import Workshop
 
@@ -46,12 +47,24 @@ async def _fill_slots(
     shop: Workshop, goal: int, running: set[asyncio.Task[Decision | None]]
 ) -> None:
     while len(running) < shop.settings.slots:
-        granted = await shop.engine.acall(
-            claim, shop.worker, lease_s=shop.settings.lease_s, goal=goal
-        )
+        granted = await _claim(shop, goal)
         if granted is None:
             return
         running.add(asyncio.create_task(run_attempt(shop, granted)))
+
+
+async def _claim(shop: Workshop, goal: int) -> Claim | None:
+    """The next task. One that was granted while we were cancelled is given back."""
+    asked = asyncio.ensure_future(
+        shop.engine.acall(claim, shop.worker, lease_s=shop.settings.lease_s, goal=goal)
+    )
+    try:
+        return await asyncio.shield(asked)
+    except asyncio.CancelledError:
+        granted = await asked
+        if granted is not None:
+            await give_back(shop, granted)
+        raise
 
 
 def _pause_s(shop: Workshop, ahead: Outlook) -> float:

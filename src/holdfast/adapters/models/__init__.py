@@ -39,15 +39,19 @@ def resolve(
 ) -> Model:
     """The model that `spec` names: `openai:NAME`, `ollama:NAME` (may hold colons), `scripted:FILE`.
 
-    `environ` gives `OPENAI_API_KEY`, `OPENAI_BASE_URL` and `OLLAMA_HOST`. `timeout_s` bounds one
-    whole reply. `context_tokens_max` caps the window where the endpoint lets the caller choose it.
+    `environ` gives the providers' keys and addresses under the names they are known by, such as
+    `OPENAI_API_KEY`, `ANTHROPIC_BASE_URL` and `OLLAMA_HOST`. `timeout_s` bounds one whole reply.
+    `context_tokens_max` caps the window where the endpoint lets the caller choose it.
     Raises `Refused`; reaches nothing (`probe` does).
     """
     provider, _, model = spec.partition(":")
     if provider not in PROVIDERS:
         raise _unknown_provider(spec, provider)
     if not model:
-        raise Refused(f"{spec!r} names no model", hint=f"such as {_EXAMPLES[provider]}")
+        raise Refused(
+            f"{spec!r} names no model",
+            hint=f"such as {_EXAMPLES.get(provider, provider + ':NAME')}",
+        )
     return PROVIDERS[provider](
         Asked(
             model=model,
@@ -98,10 +102,42 @@ def _scripted(asked: Asked) -> Model:
 
 
 def _anthropic(asked: Asked) -> Model:
-    raise Refused(
-        f"anthropic:{asked.model} cannot be used yet: its adapter comes later",
-        hint="use openai:NAME, ollama:NAME or scripted:FILE",
+    try:
+        from holdfast.adapters.models.anthropic import AnthropicModel  # noqa: PLC0415  see above
+    except ImportError as error:
+        raise Refused(
+            f"anthropic:{asked.model} needs a package that is not installed",
+            hint="pip install 'holdfast[anthropic]'",
+            code="missing_extra",
+        ) from error
+    return AnthropicModel(
+        asked.model,
+        base_url=asked.environ.get("ANTHROPIC_BASE_URL", ""),
+        api_key=asked.environ.get("ANTHROPIC_API_KEY", ""),
+        redact=asked.redact,
+        timeout_s=asked.timeout_s,
+        price=asked.price,
     )
+
+
+def _hosted(provider: str, key: str, extra: str = "") -> Callable[[Asked], Model]:
+    """A provider that pydantic-ai reaches: where its key is found, and the extra it needs."""
+
+    def make(asked: Asked) -> Model:
+        from holdfast.adapters.models.hosted import HostedModel  # noqa: PLC0415  see above
+
+        return HostedModel(
+            provider,
+            asked.model,
+            key=key,
+            extra=extra,
+            environ=asked.environ,
+            redact=asked.redact,
+            timeout_s=asked.timeout_s,
+            price=asked.price,
+        )
+
+    return make
 
 
 PROVIDERS: Mapping[str, Callable[[Asked], Model]] = {
@@ -109,12 +145,30 @@ PROVIDERS: Mapping[str, Callable[[Asked], Model]] = {
     "ollama": _ollama,
     "scripted": _scripted,
     "anthropic": _anthropic,
+    "alibaba": _hosted("alibaba", "ALIBABA_API_KEY"),
+    "cerebras": _hosted("cerebras", "CEREBRAS_API_KEY"),
+    "cohere": _hosted("cohere", "CO_API_KEY", "cohere"),
+    "deepseek": _hosted("deepseek", "DEEPSEEK_API_KEY"),
+    "fireworks": _hosted("fireworks", "FIREWORKS_API_KEY"),
+    "github": _hosted("github", "GITHUB_API_KEY"),
+    "google": _hosted("google", "GOOGLE_API_KEY", "google"),
+    "groq": _hosted("groq", "GROQ_API_KEY", "groq"),
+    "huggingface": _hosted("huggingface", "HF_TOKEN", "huggingface"),
+    "mistral": _hosted("mistral", "MISTRAL_API_KEY", "mistral"),
+    "moonshotai": _hosted("moonshotai", "MOONSHOTAI_API_KEY"),
+    "nebius": _hosted("nebius", "NEBIUS_API_KEY"),
+    "openrouter": _hosted("openrouter", "OPENROUTER_API_KEY"),
+    "ovhcloud": _hosted("ovhcloud", "OVHCLOUD_API_KEY"),
+    "sambanova": _hosted("sambanova", "SAMBANOVA_API_KEY"),
+    "together": _hosted("together", "TOGETHER_API_KEY"),
+    "xai": _hosted("xai", "XAI_API_KEY", "xai"),
+    "zai": _hosted("zai", "ZAI_API_KEY"),
 }
 _EXAMPLES: Mapping[str, str] = {
     "openai": "openai:gpt-5-mini",
     "ollama": "ollama:qwen3:8b",
     "scripted": "scripted:replies.toml",
-    "anthropic": "anthropic:NAME",
+    "anthropic": "anthropic:claude-sonnet-5-5",
 }
 
 

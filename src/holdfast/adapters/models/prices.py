@@ -23,7 +23,8 @@ _NUSD_PER_TOKEN = Decimal(1000)
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """US dollars per million tokens. `usd_cached` is for input read from a prompt cache.
+    """US dollars per million tokens. `usd_cached` is for input read from a prompt cache,
+    `usd_written` for input written to one.
 
     `long` is the price of a whole call whose input exceeds `long_above` tokens.
     """
@@ -31,6 +32,7 @@ class Price:
     usd_in: Decimal
     usd_out: Decimal
     usd_cached: Decimal
+    usd_written: Decimal
     long_above: int = 0
     long: Price | None = None
 
@@ -53,10 +55,13 @@ def cost_nusd(price: Price, usage: Usage) -> int:
     """The cost of `usage` in 10⁻⁹ US dollars; a half is rounded up, once, at the end."""
     if price.long is not None and usage.tokens_in > price.long_above:
         price = price.long
-    fresh = usage.tokens_in - usage.tokens_cached
+    fresh = usage.tokens_in - usage.tokens_cached - usage.tokens_written
     exact = (
-        fresh * price.usd_in + usage.tokens_cached * price.usd_cached
-    ) + usage.tokens_out * price.usd_out
+        fresh * price.usd_in
+        + usage.tokens_cached * price.usd_cached
+        + usage.tokens_written * price.usd_written
+        + usage.tokens_out * price.usd_out
+    )
     return int((exact * _NUSD_PER_TOKEN).to_integral_value(rounding=ROUND_HALF_UP))
 
 
@@ -118,11 +123,16 @@ def _row(name: str, row: Any, where: str) -> Price:
 
 
 def _usd(row: dict[str, Any]) -> Price:
-    if not {"in", "out"} <= row.keys() <= {"in", "out", "cached"}:
+    if not {"in", "out"} <= row.keys() <= {"in", "out", "cached", "written"}:
         raise ValueError(row)
     if not all(isinstance(value, str) for value in row.values()):
         raise TypeError(row)
     usd = {key: Decimal(value) for key, value in row.items()}
     if not all(value.is_finite() and value >= 0 for value in usd.values()):
         raise ValueError(row)
-    return Price(usd_in=usd["in"], usd_out=usd["out"], usd_cached=usd.get("cached", usd["in"]))
+    return Price(
+        usd_in=usd["in"],
+        usd_out=usd["out"],
+        usd_cached=usd.get("cached", usd["in"]),
+        usd_written=usd.get("written", usd["in"]),
+    )

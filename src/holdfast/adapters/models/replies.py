@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.adapters.models import failures
@@ -34,6 +34,8 @@ class Draft:
     tokens_in: int | None = None
     tokens_out: int | None = None
     tokens_cached: int = 0
+    tokens_written: int = 0
+    tokens_reasoning: int = 0
 
 
 def seal(
@@ -123,16 +125,15 @@ def _usage(draft: Draft, request: ModelRequest, price: Price | None) -> Usage:
     if tokens_out is None:
         said = (call.name + call.arguments for call in draft.calls)
         tokens_out = estimate_tokens(draft.text, draft.thinking, *said)
-    counted = Usage(
-        tokens_in=max(0, tokens_in),
-        tokens_out=max(0, tokens_out),
-        tokens_cached=min(max(0, draft.tokens_cached), max(0, tokens_in)),
+    tokens_in, tokens_out = max(0, tokens_in), max(0, tokens_out)
+    cached = min(max(0, draft.tokens_cached), tokens_in)
+    usage = Usage(
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        tokens_cached=cached,
+        tokens_written=min(max(0, draft.tokens_written), tokens_in - cached),
+        tokens_reasoning=min(max(0, draft.tokens_reasoning), tokens_out),
+        cost_nusd=None,
         reported=reported,
     )
-    return Usage(
-        tokens_in=counted.tokens_in,
-        tokens_out=counted.tokens_out,
-        tokens_cached=counted.tokens_cached,
-        cost_nusd=None if price is None else cost_nusd(price, counted),
-        reported=reported,
-    )
+    return usage if price is None else replace(usage, cost_nusd=cost_nusd(price, usage))

@@ -58,6 +58,8 @@ class ScriptedUsage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     tokens_in: int | None = msgspec.field(default=None, name="in")
     tokens_out: int | None = msgspec.field(default=None, name="out")
     tokens_cached: int = msgspec.field(default=0, name="cached")
+    tokens_written: int = msgspec.field(default=0, name="written")
+    tokens_reasoning: int = msgspec.field(default=0, name="reasoning")
     reported: bool = True
 
 

@@ -93,4 +93,6 @@ def _draft(reply: ScriptedReply, request: ModelRequest) -> Draft:
         tokens_in=tokens_in if reported else None,
         tokens_out=tokens_out if reported else None,
         tokens_cached=reply.usage.tokens_cached,
+        tokens_written=reply.usage.tokens_written,
+        tokens_reasoning=reply.usage.tokens_reasoning,
     )

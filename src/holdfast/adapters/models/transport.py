@@ -23,8 +23,9 @@ from holdfast.errors import ModelError, Refused, Unavailable
 
 REPLY_BYTES_MAX = 32_000_000
 CONNECT_S_MAX = 10.0
-PROBE_S_MAX = 4.0
+PROBE_S_MAX = 3.0  # a refusal is due within 5 s, and loading a provider's library takes up to 1.5
 T = TypeVar("T")
+Client = httpx2.AsyncClient
 
 
 class ReplyTooLarge(httpx2.ReadError):
@@ -129,16 +130,16 @@ async def probing(
     timeout_s: float, *, endpoint: str, hint: str, redact: Callable[[str], str]
 ) -> AsyncIterator[None]:
     """A probe's block: within `PROBE_S_MAX`, its failures become one line a person can act on."""
+    limit_s = min(timeout_s, PROBE_S_MAX)
     try:
-        async with deadline(min(timeout_s, PROBE_S_MAX), endpoint=endpoint, redact=redact):
+        async with deadline(limit_s, endpoint=endpoint, redact=redact):
             yield
     except ModelError as error:
         if error.failure_class == "policy":
             raise Refused(error.message, hint=error.hint, code=error.code) from error
+        said = f"the model endpoint {endpoint} does not answer within {limit_s:g} s"
         raise Unavailable(
-            error.message,
-            hint=hint,
-            code="model_unavailable",
+            said if error.code == "timeout" else error.message, hint=hint, code="model_unavailable"
         ) from error
 
 
@@ -167,6 +168,14 @@ def checked_url(url: str, *, variable: str) -> str:
             code="bad_endpoint",
         )
     return url.rstrip("/")
+
+
+def checked_key(key: str, *, variable: str) -> str:
+    """`key` without blanks around it. Raises `Refused` when it holds what no header can carry."""
+    key = key.strip()
+    if not (key.isascii() and key.isprintable()):
+        raise Refused(f"{variable} holds characters no key has", code="missing_key")
+    return key
 
 
 def is_loopback(url: str) -> bool:

@@ -1,0 +1,98 @@
+"""Anthropic's own API: the key, the address, the probe and prompt caching; the rest is `direct`'s.
+
+Every request marks the end of the tools, of the system prompt and of the conversation as cached.
+A conversation only grows at its end, so each turn reads what the turn before wrote.
+Invariant: nothing is taken from this process's environment but what `resolve` was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from anthropic import AsyncAnthropic
+from pydantic_ai.models.anthropic import AnthropicModel as WireModel
+from pydantic_ai.models.anthropic import AnthropicModelSettings
+from pydantic_ai.providers.anthropic import AnthropicProvider
+
+from holdfast.adapters.models import transport
+from holdfast.adapters.models.direct import DirectModel
+from holdfast.adapters.models.openai import NO_KEY, check_listed
+from holdfast.adapters.models.prices import Price
+from holdfast.errors import Refused
+
+PUBLIC_HOST = "api.anthropic.com"
+PUBLIC_URL = f"https://{PUBLIC_HOST}"
+VERSION = "2023-06-01"
+
+
+class AnthropicModel(DirectModel):
+    """One model at Anthropic or at an endpoint that speaks its protocol; see `domain.ports.Model`.
+
+    `base_url` has no `/v1`. A seed is not sent: the protocol has none.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str,
+        api_key: str,
+        redact: Callable[[str], str],
+        timeout_s: float,
+        price: Price | None,
+        reply_bytes_max: int = transport.REPLY_BYTES_MAX,
+    ) -> None:
+        self._model = model
+        endpoint = transport.checked_url(base_url or PUBLIC_URL, variable="ANTHROPIC_BASE_URL")
+        api_key = transport.checked_key(api_key, variable="ANTHROPIC_API_KEY")
+        if urlsplit(endpoint).hostname == PUBLIC_HOST and not api_key:
+            raise Refused(
+                f"anthropic:{model} needs a key, and ANTHROPIC_API_KEY is not set",
+                hint="set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own",
+                code="missing_key",
+            )
+        self._client = transport.open_client(
+            endpoint,
+            timeout_s=timeout_s,
+            headers={"X-Api-Key": api_key or NO_KEY, "Anthropic-Version": VERSION},
+            reply_bytes_max=reply_bytes_max,
+        )
+        sdk = AsyncAnthropic(
+            base_url=endpoint,
+            api_key=api_key or NO_KEY,
+            http_client=self._client,
+            max_retries=0,
+        )
+        super().__init__(
+            f"anthropic:{model}",
+            WireModel(model, provider=AnthropicProvider(anthropic_client=sdk)),
+            endpoint=endpoint,
+            redact=redact,
+            timeout_s=timeout_s,
+            price=price,
+            settings=AnthropicModelSettings(
+                anthropic_cache_instructions=True,
+                anthropic_cache_tool_definitions=True,
+                anthropic_cache_messages=True,
+            ),
+            # The protocol has lost its sampling parameters: its own client refuses to send them.
+            takes_temperature=False,
+            empty_turns=False,
+        )
+
+    @property
+    def context_tokens(self) -> int | None:
+        """None: the protocol does not say."""
+        return None
+
+    async def probe(self) -> None:
+        hint = "check ANTHROPIC_BASE_URL and the network"
+        async with transport.probing(
+            self._timeout_s, endpoint=self._endpoint, hint=hint, redact=self._redact
+        ):
+            path = "v1/models?limit=1000"
+            await check_listed(self._client, path, self._model, self._endpoint, self._redact)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()

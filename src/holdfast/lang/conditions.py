@@ -1,0 +1,176 @@
+"""The forms that choose: `if` and its kin, `cond`, `case`, `condp`, `and`, `or`.
+
+All become one kind of node, `Cond`, or `Logic` where the deciding value is wanted.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from holdfast.lang import library, nodes
+from holdfast.lang.analyser import Analyser, Scope, Target
+from holdfast.lang.destructure import Bindings, bind_pattern
+from holdfast.lang.nodes import Node
+from holdfast.lang.reader import Form
+from holdfast.lang.shapes import arity, if_node, negate, nil, quoted
+from holdfast.lang.values import make_set
+
+
+def do_if(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
+    name = form.items[0].name
+    if not arity(an, form, 2, 3, f"({name} test then else)"):
+        return nil(form)
+    test = an.node(form.items[1], scope)
+    if name == "if-not":
+        test = negate(test)
+    then = an.node(form.items[2], scope, target)
+    default = an.node(form.items[3], scope, target) if len(form.items) > 3 else nil(form)
+    return if_node(form, test, then, default)
+
+
+def do_when(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
+    name = form.items[0].name
+    if not arity(an, form, 1, None, f"({name} test body…)"):
+        return nil(form)
+    test = an.node(form.items[1], scope)
+    if name == "when-not":
+        test = negate(test)
+    body = an.body(form.items[2:], scope, target, form.start, form.end)
+    return if_node(form, test, body, nil(form))
+
+
+def do_if_let(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
+    """`if-let when-let if-some when-some`: the binding holds in the first branch only."""
+    name = form.items[0].name
+    is_if = name.startswith("if")
+    usage = f"({name} [name value] then{' else' if is_if else '…'})"
+    if not arity(an, form, 2 if is_if else 1, 3 if is_if else None, usage):
+        return nil(form)
+    pair = form.items[1]
+    if pair.kind != "vector" or len(pair.items) != 2:
+        return an.problem("invalid_form", f"{name} takes one name and one value", form, usage)
+    value = an.node(pair.items[1], scope)
+    held = an.fresh()
+    local = nodes.Local(form.start, form.end, held)
+    some = name.endswith("some")
+    test: Node = nodes.BuiltinCall(form.start, form.end, "some?", [local]) if some else local
+    inner = Scope(scope)
+    bound: Bindings = []
+    bind_pattern(an, inner, pair.items[0], local, bound)
+    if is_if:
+        then = an.node(form.items[2], inner, target)
+        default = an.node(form.items[3], scope, target) if len(form.items) > 3 else nil(form)
+    else:
+        then = an.body(form.items[2:], inner, target, form.start, form.end)
+        default = nil(form)
+    then = nodes.Let(form.start, form.end, bound, then)
+    return nodes.Let(form.start, form.end, [(held, value)], if_node(form, test, then, default))
+
+
+def do_when_first(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
+    usage = "(when-first [name coll] body…)"
+    if not arity(an, form, 1, None, usage):
+        return nil(form)
+    pair = form.items[1]
+    if pair.kind != "vector" or len(pair.items) != 2:
+        return an.problem("invalid_form", "when-first takes one name and one value", form, usage)
+    held = an.fresh()
+    items = nodes.BuiltinCall(form.start, form.end, "seq", [an.node(pair.items[1], scope)])
+    local = nodes.Local(form.start, form.end, held)
+    inner = Scope(scope)
+    bound: Bindings = []
+    first = nodes.BuiltinCall(form.start, form.end, "first", [local])
+    bind_pattern(an, inner, pair.items[0], first, bound)
+    body = an.body(form.items[2:], inner, target, form.start, form.end)
+    then = nodes.Let(form.start, form.end, bound, body)
+    return nodes.Let(form.start, form.end, [(held, items)], if_node(form, local, then, nil(form)))
+
+
+def do_cond(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
+    parts = form.items[1:]
+    if len(parts) % 2:
+        return an.problem(
+            "invalid_arity",
+            "cond takes pairs of test and value",
+            form,
+            "(cond test value … :else x)",
+        )
+    clauses: list[tuple[Node, Node]] = []
+    for test, value in zip(parts[::2], parts[1::2], strict=True):
+        clauses.append((an.node(test, scope), an.node(value, scope, target)))
+    return nodes.Cond(form.start, form.end, clauses, nil(form))
+
+
+def do_case(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
+    if not arity(an, form, 1, None, "(case value constant result … default)"):
+        return nil(form)
+    parts = form.items[2:]
+    held = an.fresh()
+    local = nodes.Local(form.start, form.end, held)
+    value = an.node(form.items[1], scope)
+    clauses: list[tuple[Node, Node]] = []
+    seen: set[object] = set()
+    for constant, result in zip(parts[::2], parts[1::2], strict=False):
+        group = constant.items if constant.kind == "list" else (constant,)
+        values = [quoted(an, each) for each in group]
+        keys = make_set(values)
+        if keys & seen:
+            an.problem("duplicate_key", "case has this constant twice", constant)
+        seen |= keys
+        clauses.append((_case_test(local, constant, values, keys), an.node(result, scope, target)))
+    default = an.node(parts[-1], scope, target) if len(parts) % 2 else nil(form)
+    body = nodes.Cond(form.start, form.end, clauses, default)
+    return nodes.Let(form.start, form.end, [(held, value)], body)
+
+
+def _case_test(local: Node, constant: Form, values: list[object], keys: object) -> Node:
+    at = constant.start, constant.end
+    if len(values) == 1 and (library.is_keyword(values[0]) or isinstance(values[0], str)):
+        return nodes.BuiltinCall(*at, "=", [local, nodes.Const(*at, values[0])])
+    return nodes.BuiltinCall(*at, "%case", [local, nodes.Const(*at, keys)])
+
+
+def do_condp(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
+    if not arity(an, form, 2, None, "(condp pred value test result … default)"):
+        return nil(form)
+    start, end = form.start, form.end
+    pred, value = an.fresh(), an.fresh()
+    bindings = [(pred, an.node(form.items[1], scope)), (value, an.node(form.items[2], scope))]
+    known = nodes.Local(start, end, pred), nodes.Local(start, end, value)
+    parts = list(form.items[3:])
+    clauses: list[tuple[Node, Node]] = []
+    while len(parts) > 1:
+        test = parts.pop(0)
+        call: Node = nodes.Call(test.start, test.end, known[0], [an.node(test, scope), known[1]])
+        if parts[0].kind == "value" and parts[0].value is library.ARROW and len(parts) > 1:
+            parts.pop(0)
+            held = an.fresh()
+            result = nodes.Local(start, end, held)
+            fn = an.node(parts.pop(0), scope)
+            # A chain of one step binds the test's value, which the clause's function gets.
+            test_node = nodes.Chain(start, end, held, [call])
+            clauses.append((test_node, nodes.Call(start, end, fn, [result])))
+        else:
+            clauses.append((call, an.node(parts.pop(0), scope, target)))
+    default = an.node(parts[0], scope, target) if parts else nil(form)
+    return nodes.Let(start, end, bindings, nodes.Cond(start, end, clauses, default))
+
+
+def do_logic(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
+    name, parts = form.items[0].name, form.items[1:]
+    if not parts:
+        return nodes.Const(form.start, form.end, True if name == "and" else None)
+    used = target.used if target else False
+    items = an.all(parts[:-1], scope)
+    last = an.node(parts[-1], scope, target)
+    if target is None or target.used == used:
+        kind: Literal["and", "or"] = "and" if name == "and" else "or"
+        return nodes.Logic(form.start, form.end, kind, [*items, last])
+    # A recur in the last part must stay in tail position: spell it with bindings.
+    for item in reversed(items):
+        held = an.fresh()
+        local = nodes.Local(form.start, form.end, held)
+        then, default = (last, local) if name == "and" else (local, last)
+        body = if_node(form, local, then, default)
+        last = nodes.Let(form.start, form.end, [(held, item)], body)
+    return last

@@ -1,0 +1,152 @@
+"""Patterns to plain bindings, for `let`, `loop`, `fn`, `for` and `doseq`.
+
+Owns the meaning of vector and map patterns. A pattern becomes a list of (generated name, node)
+pairs in evaluation order; the run-time parts (`%items`, `%lookup`, …) are built-ins whose names no
+source text can spell.
+"""
+
+from __future__ import annotations
+
+from holdfast.lang import library, nodes
+from holdfast.lang.analyser import Analyser, Scope
+from holdfast.lang.nodes import Node
+from holdfast.lang.reader import Form
+
+Bindings = list[tuple[str, Node]]
+_FORBIDDEN = ("/", "%")
+
+
+def bind_pattern(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Bindings) -> None:
+    """Append the bindings of one pattern; the names become visible in `scope`."""
+    if pattern.kind == "symbol":
+        check_name(an, pattern)
+        out.append((an.bind(scope, pattern.name), value))
+    elif pattern.kind == "vector":
+        _vector(an, scope, pattern, value, out)
+    elif pattern.kind == "map":
+        _map(an, scope, pattern, value, out)
+    else:
+        an.problem("unsupported_pattern", "a binding is a name, a vector or a map pattern", pattern)
+
+
+def check_name(an: Analyser, form: Form) -> None:
+    name = form.name
+    if any(char in name for char in _FORBIDDEN) and name != "/":
+        an.problem("invalid_form", f"{name} cannot be bound: it is a qualified name", form)
+    elif name == "&":
+        an.problem("unsupported_pattern", "& stands before a name", form)
+
+
+def _hold(an: Analyser, value: Node, out: Bindings) -> nodes.Local:
+    name = an.fresh()
+    out.append((name, value))
+    return nodes.Local(value.start, value.end, name)
+
+
+def _vector(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Bindings) -> None:
+    whole = _hold(an, value, out)
+    start, end = pattern.start, pattern.end
+    items = _hold(an, nodes.BuiltinCall(start, end, "%items", [whole]), out)
+    index, forms = 0, list(pattern.items)
+    while forms:
+        form = forms.pop(0)
+        if form.is_symbol("&"):
+            if not forms:
+                an.problem("unsupported_pattern", "& needs a name after it", form)
+                return
+            rest = forms.pop(0)
+            at = nodes.Const(start, end, index)
+            tail: Node = nodes.BuiltinCall(start, end, "%rest", [items, at])
+            if rest.kind == "map":
+                tail = nodes.BuiltinCall(start, end, "%kwargs", [tail])
+            bind_pattern(an, scope, rest, tail, out)
+        elif form.kind == "value" and library.is_keyword(form.value):
+            if form.value.name != "as" or not forms or forms[0].kind != "symbol":
+                an.problem(
+                    "unsupported_pattern", "a vector pattern knows & rest and :as name", form
+                )
+                return
+            bind_pattern(an, scope, forms.pop(0), whole, out)
+        else:
+            at = nodes.Const(form.start, form.end, index)
+            item = nodes.BuiltinCall(form.start, form.end, "%item", [items, at])
+            bind_pattern(an, scope, form, item, out)
+            index += 1
+
+
+def _map(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Bindings) -> None:
+    whole = _hold(an, nodes.BuiltinCall(pattern.start, pattern.end, "%map", [value]), out)
+    pairs = list(zip(pattern.items[::2], pattern.items[1::2], strict=True))
+    defaults: dict[str, Form] = {}
+    for left, right in pairs:
+        if _word(left) == "or":
+            if right.kind != "map":
+                an.problem("unsupported_pattern", ":or takes a map of defaults", right)
+                return
+            names = right.items[::2]
+            defaults = {
+                name.name or _word(name): default
+                for name, default in zip(names, right.items[1::2], strict=True)
+            }
+    for left, right in pairs:
+        word = _word(left)
+        if word in ("keys", "strs", "syms"):
+            _names(an, scope, word, right, whole, defaults, out)
+        elif word == "as":
+            bind_pattern(an, scope, right, whole, out)
+        elif word == "or":
+            continue
+        elif word:
+            an.problem(
+                "unsupported_pattern",
+                f":{word} means nothing in a map pattern",
+                left,
+                "write {name :key}, {:keys [a b]}, :or or :as",
+            )
+        else:
+            key = an.node(right, scope)
+            _entry(an, scope, left, key, whole, defaults.get(left.name), out)
+
+
+def _names(
+    an: Analyser,
+    scope: Scope,
+    word: str,
+    names: Form,
+    whole: Node,
+    defaults: dict[str, Form],
+    out: Bindings,
+) -> None:
+    if names.kind != "vector":
+        an.problem("unsupported_pattern", f":{word} takes a vector of names", names)
+        return
+    for form in names.items:
+        name = form.name or _word(form)
+        if not name or form.kind not in ("symbol", "value"):
+            an.problem("unsupported_pattern", f":{word} takes names", form)
+            continue
+        key = nodes.Const(form.start, form.end, library.key_for(word, name))
+        symbol = Form("symbol", form.start, form.end, name=name)
+        _entry(an, scope, symbol, key, whole, defaults.get(name), out)
+
+
+def _entry(
+    an: Analyser,
+    scope: Scope,
+    pattern: Form,
+    key: Node,
+    whole: Node,
+    default: Form | None,
+    out: Bindings,
+) -> None:
+    args = [whole, key]
+    if default is not None:
+        args.append(an.node(default, scope))
+    found = nodes.BuiltinCall(pattern.start, pattern.end, "%lookup", args)
+    bind_pattern(an, scope, pattern, found, out)
+
+
+def _word(form: Form) -> str:
+    """The name of a keyword form, else empty."""
+    is_word = form.kind == "value" and library.is_keyword(form.value)
+    return str(form.value.name) if is_word else ""

@@ -1,0 +1,100 @@
+"""Aggregates over collections and over a field of their items.
+
+nil is skipped, other non-numbers are refused. A sum of integers is an integer; a mean is a float,
+and nil of nothing. Of equal extremes the first item wins in `…-by`, the last in `…-key`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from holdfast.lang.api import Value
+from holdfast.lang.callables import as_function
+from holdfast.lang.lib_colls import field_of, sum_all
+from holdfast.lang.lib_numbers import number
+from holdfast.lang.lib_seqs import Items, made
+from holdfast.lang.meter import spend
+from holdfast.lang.values import as_key, compare, seq_items
+
+_NOTHING = object()
+
+
+def _numbers(name: str, found: Iterable[Value]) -> list[Value]:
+    return [number(name, item) for item in found if item is not None]
+
+
+def sum_(coll: Value) -> Value:
+    items = seq_items(coll)
+    spend(len(items))
+    return sum_all(0, tuple(_numbers("sum", items)))
+
+
+def avg(coll: Value) -> float | None:
+    found = _numbers("avg", seq_items(coll))
+    return sum_all(0, tuple(found)) / len(found) if found else None
+
+
+def sum_by(key: Value, coll: Value) -> Value:
+    return sum_(tuple(map(field_of(key), seq_items(coll))))
+
+
+def avg_by(key: Value, coll: Value) -> float | None:
+    return avg(tuple(map(field_of(key), seq_items(coll))))
+
+
+def _extreme_by(key: Value, coll: Value, sign: int) -> Value:
+    read = field_of(key)
+    best: Value = None
+    best_rank: Value = _NOTHING
+    for item in seq_items(coll):
+        rank = read(item)
+        if rank is None:
+            continue
+        if best_rank is _NOTHING or compare(rank, best_rank) * sign > 0:
+            best, best_rank = item, rank
+    return best
+
+
+def min_by(key: Value, coll: Value) -> Value:
+    return _extreme_by(key, coll, -1)
+
+
+def max_by(key: Value, coll: Value) -> Value:
+    return _extreme_by(key, coll, 1)
+
+
+def _extreme_key(name: str, fn: Value, args: Items, sign: int) -> Value:
+    call = as_function(fn)
+    if len(args) == 1:
+        return args[0]
+    best, best_rank = args[0], number(name, call(args[0]))
+    for item in args[1:]:
+        rank = number(name, call(item))
+        if (rank - best_rank) * sign >= 0:
+            best, best_rank = item, rank
+    return best
+
+
+def min_key(fn: Value, first: Value, *rest: Value) -> Value:
+    return _extreme_key("min-key", fn, (first, *rest), -1)
+
+
+def max_key(fn: Value, first: Value, *rest: Value) -> Value:
+    return _extreme_key("max-key", fn, (first, *rest), 1)
+
+
+def distinct_by(key: Value, coll: Value) -> Items:
+    read = field_of(key)
+    seen: set[Any] = set()
+    found = []
+    for item in seq_items(coll):
+        stored = as_key(read(item))
+        if stored not in seen:
+            seen.add(stored)
+            found.append(item)
+    return made(found)
+
+
+def pluck(key: Value, coll: Value) -> Items:
+    return made([*map(field_of(key), seq_items(coll))])

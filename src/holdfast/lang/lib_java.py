@@ -1,0 +1,221 @@
+"""The Java methods and classes that models reach for: `.indexOf`, `LocalDate/parse` and their kin.
+
+Strings are counted in UTF-16 units here and out-of-range positions are refused, as Java does.
+Only the methods of the table exist; nothing reaches a host object.
+"""
+
+from __future__ import annotations
+
+from holdfast.lang import dates
+from holdfast.lang.api import LangError, Value
+from holdfast.lang.dates import Date, Duration, Instant, LocalDate
+from holdfast.lang.lib_numbers import number
+from holdfast.lang.lib_seqs import count_arg
+from holdfast.lang.values import equal, type_name
+
+
+def _text(name: str, value: Value) -> str:
+    if type(value) is not str:
+        raise LangError("type_error", f"{name} expects a string, got {type_name(value)}")
+    return value
+
+
+def _units(text: str) -> bytes:
+    return text.encode("utf-16-le", "surrogatepass")
+
+
+def _string(units: bytes) -> str:
+    return units.decode("utf-16-le", "replace")
+
+
+def _needle(name: str, value: Value) -> bytes:
+    if type(value) is int and 0 <= value < 0x110000:
+        return _units(chr(value))
+    return _units(_text(name, value))
+
+
+def _find(units: bytes, part: bytes, start: int) -> int:
+    """The first whole-unit position at or after `start`, else -1."""
+    at = units.find(part, 2 * start)
+    while at >= 0 and at % 2:
+        at = units.find(part, at + 1)
+    return at // 2 if at >= 0 else -1
+
+
+def index_of(text: Value, part: Value, start: Value = 0) -> int:
+    if isinstance(text, tuple):
+        return next((at for at, item in enumerate(text) if equal(item, part)), -1)
+    units = _units(_text(".indexOf", text))
+    low = min(max(count_arg(".indexOf", start), 0), len(units) // 2)
+    return _find(units, _needle(".indexOf", part), low)
+
+
+def last_index_of(text: Value, part: Value, start: Value = None) -> int:
+    if isinstance(text, tuple):
+        hits = [at for at, item in enumerate(text) if equal(item, part)]
+        return hits[-1] if hits else -1
+    units, wanted = _units(_text(".lastIndexOf", text)), _needle(".lastIndexOf", part)
+    high = (len(units) - len(wanted)) // 2
+    if start is not None:
+        high = min(high, count_arg(".lastIndexOf", start))
+    for at in range(high, -1, -1):
+        if units.startswith(wanted, 2 * at):
+            return at
+    return -1
+
+
+def length(text: Value) -> int:
+    return len(_units(_text(".length", text))) // 2
+
+
+def substring(text: Value, start: Value, end: Value = None) -> str:
+    units = _units(_text(".substring", text))
+    size = len(units) // 2
+    low = count_arg(".substring", start)
+    high = size if end is None else count_arg(".substring", end)
+    if not 0 <= low <= high <= size:
+        raise LangError(
+            "type_error",
+            f".substring: {low} to {high} is outside a string of {size} units",
+            hint="subs clamps instead",
+        )
+    return _string(units[2 * low : 2 * high])
+
+
+def contains(text: Value, part: Value) -> bool:
+    return _text(".contains", part) in _text(".contains", text)
+
+
+def starts_with(text: Value, part: Value, offset: Value = 0) -> bool:
+    units, wanted = _units(_text(".startsWith", text)), _units(_text(".startsWith", part))
+    at = count_arg(".startsWith", offset)
+    return 0 <= 2 * at <= len(units) and units.startswith(wanted, 2 * at)
+
+
+def ends_with(text: Value, part: Value) -> bool:
+    return _text(".endsWith", text).endswith(_text(".endsWith", part))
+
+
+def trim(text: Value) -> str:
+    """Java's `trim`: every character up to the space, and no other white space."""
+    return _text(".trim", text).strip("".join(map(chr, range(33))))
+
+
+def lower(text: Value) -> str:
+    return _text(".toLowerCase", text).lower()
+
+
+def upper(text: Value) -> str:
+    return _text(".toUpperCase", text).upper()
+
+
+# --- dates ---------------------------------------------------------------------------------------
+
+
+def _both(name: str, one: Value, other: Value, kinds: tuple[type, ...]) -> None:
+    if type(one) not in kinds or type(one) is not type(other):
+        raise LangError(
+            "type_error", f"{name} cannot compare {type_name(one)} with {type_name(other)}"
+        )
+
+
+def make_date(*args: Value) -> Date:
+    if not args:
+        return Date(dates.now_ms())
+    value = args[0]
+    if type(value) is int:
+        return Date(value)
+    if type(value) is Date:
+        return value
+    if type(value) is str:
+        return dates.parse_legacy(value)
+    raise LangError("type_error", f"java.util.Date. expects milliseconds, got {type_name(value)}")
+
+
+def get_time(value: Value) -> int:
+    if type(value) is not Date:
+        hint = "use .toEpochMilli" if type(value) is Instant else ""
+        raise LangError("type_error", f".getTime expects a date, got {type_name(value)}", hint=hint)
+    return value.ms
+
+
+def to_epoch_milli(value: Value) -> int:
+    if type(value) is not Instant:
+        raise LangError("type_error", f".toEpochMilli expects an instant, got {type_name(value)}")
+    return value.ns // 1_000_000
+
+
+def before(one: Value, other: Value) -> bool:
+    _both(".before", one, other, (Date,))
+    return bool(one < other)
+
+
+def after(one: Value, other: Value) -> bool:
+    _both(".after", one, other, (Date,))
+    return bool(one > other)
+
+
+def is_before(one: Value, other: Value) -> bool:
+    _both(".isBefore", one, other, (LocalDate, Instant))
+    return bool(one < other)
+
+
+def is_after(one: Value, other: Value) -> bool:
+    _both(".isAfter", one, other, (LocalDate, Instant))
+    return bool(one > other)
+
+
+def _days(name: str, value: Value, days: Value) -> tuple[LocalDate, int]:
+    if type(value) is not LocalDate:
+        raise LangError("type_error", f"{name} expects a local date, got {type_name(value)}")
+    found = number(name, days)
+    return value, 0 if found != found else count_arg(name, days)
+
+
+def plus_days(value: Value, days: Value) -> LocalDate:
+    date, count = _days(".plusDays", value, days)
+    return dates.shift_days(date, count)
+
+
+def minus_days(value: Value, days: Value) -> LocalDate:
+    date, count = _days(".minusDays", value, days)
+    return dates.shift_days(date, -count)
+
+
+def to_epoch_day(value: Value) -> int:
+    return _days(".toEpochDay", value, 0)[0].day
+
+
+def between(one: Value, other: Value) -> Duration:
+    _both("Duration/between", one, other, (Instant,))
+    return Duration(other.ns - one.ns)
+
+
+def _duration(name: str, value: Value) -> int:
+    if type(value) is not Duration:
+        raise LangError("type_error", f"{name} expects a duration, got {type_name(value)}")
+    return value.ns
+
+
+def _toward_zero(ns: int, unit_ns: int) -> int:
+    return ns // unit_ns if ns >= 0 else -(-ns // unit_ns)
+
+
+def to_days(value: Value) -> int:
+    return _toward_zero(_duration(".toDays", value), 86_400 * dates.NS)
+
+
+def to_hours(value: Value) -> int:
+    return _toward_zero(_duration(".toHours", value), 3_600 * dates.NS)
+
+
+def to_minutes(value: Value) -> int:
+    return _toward_zero(_duration(".toMinutes", value), 60 * dates.NS)
+
+
+def to_millis(value: Value) -> int:
+    return _duration(".toMillis", value) // 1_000_000
+
+
+def now_ms() -> int:
+    return dates.now_ms()

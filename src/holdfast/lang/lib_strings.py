@@ -1,0 +1,292 @@
+"""Strings: building, cutting, searching, replacing, names.
+
+Positions count graphemes (`values.graphemes`); the Java methods in `lib_java` count UTF-16 units.
+Out-of-range `subs` answers what there is, and "" for a negative start, so that the -1 of `.indexOf`
+cannot silently give the whole string. Whitespace is Java's: a no-break space is not white.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from holdfast.lang.api import LangError, Value
+from holdfast.lang.callables import as_function
+from holdfast.lang.lib_colls import replace_items
+from holdfast.lang.lib_seqs import count_arg, made
+from holdfast.lang.meter import text_size
+from holdfast.lang.printer import display, readable
+from holdfast.lang.regexes import groups, input_of, regex_of, split_text
+from holdfast.lang.values import (
+    Keyword,
+    Regex,
+    Symbol,
+    graphemes,
+    keyword,
+    seq_items,
+    type_name,
+)
+
+WHITE = " \t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008"
+WHITE += "\u2009\u200a\u2028\u2029\u205f\u3000"
+_KEYWORD_NAME = re.compile(r"[\w\-?!*+<>=$|'#]+\Z")
+
+
+def text_of(name: str, value: Value) -> str:
+    """A string; numbers, keywords and booleans are taken as their text, as Clojure does."""
+    if type(value) is str:
+        return value
+    if type(value) in (int, float, bool, Keyword, Symbol):
+        return display(value)
+    raise LangError("type_error", f"{name} expects a string, got {type_name(value)}")
+
+
+def strict_text(name: str, value: Value) -> str:
+    if type(value) is not str:
+        raise LangError("type_error", f"{name} expects a string, got {type_name(value)}")
+    return value
+
+
+def str_(*args: Value) -> str:
+    if len(args) == 1:
+        return display(args[0])
+    parts = list(map(display, args))
+    text_size(sum(map(len, parts)))
+    return "".join(parts)
+
+
+def pr_str(*args: Value) -> str:
+    return " ".join(map(readable, args))
+
+
+def subs(text: Value, start: Value, end: Value = None) -> str:
+    whole = strict_text("subs", text)
+    low = count_arg("subs", start)
+    if low < 0:
+        return ""
+    if whole.isascii():
+        high = len(whole) if end is None else count_arg("subs", end)
+        return whole[low : max(high, low)]
+    chars = graphemes(whole)
+    high = len(chars) if end is None else count_arg("subs", end)
+    return "".join(chars[low : max(high, low)])
+
+
+def join(first: Value, *rest: Value) -> str:
+    separator = display(first) if rest else ""
+    parts = [display(item) for item in seq_items(rest[0] if rest else first)]
+    text_size(sum(map(len, parts)) + len(separator) * len(parts))
+    return separator.join(parts)
+
+
+def split(text: Value, separator: Value, limit: Value = 0) -> tuple[str, ...]:
+    """By a regex, or by a literal string; an empty separator gives the characters."""
+    whole = strict_text("split", text)
+    count = count_arg("split", limit)
+    if type(separator) is str:
+        if not separator:
+            return made(graphemes(whole))
+        pattern = Regex(separator, re.compile(re.escape(separator)))
+        return split_text(pattern, whole, count)
+    return split_text(regex_of(separator, "split"), input_of(whole, "split"), count)
+
+
+def split_lines(text: Value) -> tuple[str, ...]:
+    whole = strict_text("split-lines", text)
+    return split_text(Regex("\r?\n", re.compile("\r?\n")), whole, 0)
+
+
+def trim(text: Value) -> str:
+    return text_of("trim", text).strip(WHITE)
+
+
+def triml(text: Value) -> str:
+    return text_of("triml", text).lstrip(WHITE)
+
+
+def trimr(text: Value) -> str:
+    return text_of("trimr", text).rstrip(WHITE)
+
+
+def trim_newline(text: Value) -> str:
+    return text_of("trim-newline", text).rstrip("\r\n")
+
+
+def is_blank(text: Value) -> bool:
+    return text is None or not strict_text("blank?", text).strip(WHITE)
+
+
+def upper(text: Value) -> str:
+    return text_of("upper-case", text).upper()
+
+
+def lower(text: Value) -> str:
+    return text_of("lower-case", text).lower()
+
+
+def capitalize(text: Value) -> str:
+    whole = text_of("capitalize", text)
+    return whole[:1].upper() + whole[1:].lower()
+
+
+def reverse_text(text: Value) -> str:
+    return "".join(reversed(graphemes(strict_text("reverse", text))))
+
+
+def starts_with(text: Value, prefix: Value) -> bool:
+    return text_of("starts-with?", text).startswith(strict_text("starts-with?", prefix))
+
+
+def ends_with(text: Value, suffix: Value) -> bool:
+    return text_of("ends-with?", text).endswith(strict_text("ends-with?", suffix))
+
+
+def includes(text: Value, part: Value) -> bool:
+    return strict_text("includes?", part) in text_of("includes?", text)
+
+
+def index_of(text: Value, part: Value, start: Value = 0) -> int | None:
+    whole, wanted = text_of("index-of", text), strict_text("index-of", part)
+    low = max(count_arg("index-of", start), 0)
+    if whole.isascii():
+        found = whole.find(wanted, min(low, len(whole)))
+        return found if found >= 0 else None
+    chars, part_chars = graphemes(whole), graphemes(wanted)
+    size = len(part_chars)
+    for at in range(low, len(chars) - size + 1):
+        if chars[at : at + size] == part_chars:
+            return at
+    return None
+
+
+def last_index_of(text: Value, part: Value, start: Value = None) -> int | None:
+    whole, wanted = text_of("last-index-of", text), strict_text("last-index-of", part)
+    chars, part_chars = graphemes(whole), graphemes(wanted)
+    size = len(part_chars)
+    high = len(chars) - size
+    if start is not None:
+        high = min(high, count_arg("last-index-of", start))
+    for at in range(high, -1, -1):
+        if chars[at : at + size] == part_chars:
+            return at
+    return None
+
+
+# --- replacing -----------------------------------------------------------------------------------
+
+
+def replace(first: Value, second: Value, *rest: Value) -> Value:
+    """`(replace s match with)` on strings, `(replace table coll)` on collections."""
+    if not rest:
+        return replace_items(first, second)
+    return _replace("replace", first, second, rest[0], 0)
+
+
+def replace_first(text: Value, match: Value, replacement: Value) -> str:
+    return _replace("replace-first", text, match, replacement, 1)
+
+
+def _replace(name: str, text: Value, match: Value, replacement: Value, count: int) -> str:
+    whole = text_of(name, text)
+    if type(match) is str:
+        new = strict_text(name, replacement)
+        hits = whole.count(match) if match else len(whole) + 1
+        text_size(len(whole) + hits * len(new))
+        return whole.replace(match, new, count or -1)
+    pattern = regex_of(match, name)
+    make = _replacer(name, pattern, replacement)
+    found = pattern.compiled.sub(make, input_of(whole, name), count=count)
+    text_size(len(found))
+    return found
+
+
+def _replacer(name: str, pattern: Regex, replacement: Value) -> Callable[[re.Match[str]], str]:
+    if type(replacement) is str:
+        parts = _template(replacement, pattern.compiled.groups)
+
+        def from_template(found: re.Match[str]) -> str:
+            return "".join(
+                part if type(part) is str else (found.group(part) or "") for part in parts
+            )
+
+        return from_template
+    call = as_function(replacement)
+
+    def from_function(found: re.Match[str]) -> str:
+        return text_of(name, call(groups(found)))
+
+    return from_function
+
+
+def _template(text: str, group_count: int) -> list[str | int]:
+    """Java's replacement syntax: $1 is a group, a backslash takes the next character as it is."""
+    parts: list[str | int] = []
+    index = 0
+    while index < len(text):
+        char = text[index]
+        index += 1
+        if char == "\\" and index < len(text):
+            parts.append(text[index])
+            index += 1
+        elif char == "$":
+            if index >= len(text) or not text[index].isdigit() or int(text[index]) > group_count:
+                raise LangError(
+                    "type_error",
+                    "replace: $ must name a group of the pattern, such as $1",
+                    hint="write \\\\$ for a dollar sign",
+                )
+            parts.append(int(text[index]))
+            index += 1
+        else:
+            parts.append(char)
+    return parts
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+def name_(value: Value) -> str:
+    if type(value) is str:
+        return value
+    if type(value) is Keyword or type(value) is Symbol:
+        return str(value.name).rpartition("/")[2] or str(value.name)
+    raise LangError("type_error", f"name expects a keyword or a string, got {type_name(value)}")
+
+
+def keyword_(value: Value, *more: Value) -> Keyword | None:
+    """A keyword of a string or symbol; nil for other values; refuses names no source can spell."""
+    if type(value) is Keyword and not more:
+        return value
+    text = value.name if type(value) is Symbol else value
+    if more:
+        raise LangError("type_error", "keyword: namespaces are not supported")
+    if type(text) is not str:
+        return None
+    text = text.removeprefix(":") if len(text) > 1 else text
+    if not _KEYWORD_NAME.match(text) or len(text) > 255:
+        raise LangError(
+            "type_error",
+            f"{text[:40]!r} is no keyword name",
+            hint="use letters, digits and - _ ? ! * + < > =",
+        )
+    return keyword(text)
+
+
+def symbol_(value: Value) -> Symbol:
+    if type(value) is Symbol:
+        return value
+    if type(value) in (str, Keyword):
+        return Symbol(name_(value))
+    raise LangError("type_error", f"symbol expects a string, got {type_name(value)}")
+
+
+def is_text(value: Value) -> bool:
+    return type(value) is str
+
+
+def char_(value: Value) -> str:
+    if type(value) is str and len(value) == 1:
+        return value
+    if type(value) is int and 0 <= value < 0x110000 and not 0xD800 <= value < 0xE000:
+        return chr(value)
+    raise LangError("type_error", "char expects the code of a character")

@@ -1,0 +1,227 @@
+"""Regular expressions: compiling under limits and the `re-…` functions.
+
+Java syntax is taken where Python's `re` has the same thing; possessive and atomic groups are.
+Python's engine backtracks without bound: patterns and inputs are bounded in size, and quantified
+groups that contain quantifiers over overlapping text are refused. That is a heuristic; what still
+does not end is stopped by the outer wall, which kills the process.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from re import (  # type: ignore[attr-defined]  # the only way to see nested quantifiers
+    _constants as _op,
+)
+from re import _parser  # type: ignore[attr-defined]  # as above
+from typing import Any
+
+from holdfast.lang.api import LangError, Limits, Value
+from holdfast.lang.meter import ACTIVE, grow, spend
+from holdfast.lang.values import Regex, type_name
+
+_JAVA_CLASSES = {
+    r"\p{Alpha}": "a-zA-Z", r"\p{Digit}": "0-9", r"\p{Alnum}": "a-zA-Z0-9", r"\p{Upper}": "A-Z",
+    r"\p{Lower}": "a-z", r"\p{Punct}": r"!-/:-@\[-`{-~", r"\p{Space}": r"\s", r"\p{L}": r"^\W\d_",
+    r"\p{Lu}": "A-Z", r"\p{Ll}": "a-z", r"\p{N}": r"\d", r"\h": r" \t\xa0",
+}  # fmt: skip
+
+
+_QUOTED = re.compile(r"\\Q(.*?)(?:\\E|\Z)", re.DOTALL)
+
+
+def compile_regex(source: str, limits: Limits) -> Regex:
+    """A compiled pattern; refuses what is too long, malformed or sure to backtrack."""
+    _check_length(source, limits)
+    return Regex(source, _compiled(source))
+
+
+def sent_regex(source: str, limits: Limits) -> Regex:
+    """A pattern that came from outside, compiled where it is used: some take seconds to compile."""
+    _check_length(source, limits)
+    return Regex(source, partial(_compiled, source))
+
+
+def _check_length(source: str, limits: Limits) -> None:
+    if len(source.encode("utf-8", "replace")) > limits.regex_pattern_bytes:
+        raise LangError(
+            "type_error",
+            f"a regex pattern is longer than {limits.regex_pattern_bytes} bytes "
+            "(regex_pattern_bytes)",
+        )
+
+
+@lru_cache(maxsize=256)
+def _compiled(source: str) -> re.Pattern[str]:
+    text = _QUOTED.sub(lambda found: re.escape(found[1]), source)
+    for java, python in _JAVA_CLASSES.items():
+        if java in text:
+            text = text.replace(java, f"[{python}]")
+    text = text.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
+    text = text.replace(r"\z", r"\Z")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = _parser.parse(text)
+            if _explodes(tree):
+                raise LangError(
+                    "type_error",
+                    "a quantified group contains a quantifier: it could backtrack without end",
+                    hint="write (?:a|b)+ without inner + or *, or make the inner one possessive",
+                )
+            return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise LangError("type_error", f"not a regular expression: {error}") from None
+
+
+def _explodes(tree: Any) -> bool:
+    """Whether an unbounded repeat holds an unbounded repeat that can end where it began.
+
+    `(a+)+` and `(a*b?)*` do. `(a+,)+` does not: each round must take the separator.
+    """
+    return any(op in _REPEATS and args[1] > 16 and _ambiguous(args[2]) for op, args in _nodes(tree))
+
+
+_REPEATS = (_op.MAX_REPEAT, _op.MIN_REPEAT)
+
+
+def _nodes(tree: Any) -> Iterator[tuple[Any, Any]]:
+    for op, args in tree:
+        yield op, args
+        for part in _parts(op, args):
+            yield from _nodes(part)
+
+
+def _parts(op: Any, args: Any) -> list[Any]:
+    if op in (*_REPEATS, _op.POSSESSIVE_REPEAT):
+        return [args[2]]
+    if op is _op.SUBPATTERN:
+        return [args[3]]
+    if op is _op.BRANCH:
+        return list(args[1])
+    if op in (_op.ASSERT, _op.ASSERT_NOT):
+        return [args[1]]
+    if op is _op.ATOMIC_GROUP:
+        return [args]
+    if op is _op.GROUPREF_EXISTS:
+        return [part for part in args[1:] if part is not None]
+    return []
+
+
+def _ambiguous(body: Any) -> bool:
+    """A repeated body whose own repeat is not fenced off by something that must match."""
+    items = [(op, args) for op, args in body if op is not _op.AT]
+    if len(items) == 1:
+        op, args = items[0]
+        if op is _op.SUBPATTERN:
+            return _ambiguous(args[3])
+        if op is _op.BRANCH:
+            return any(_ambiguous(part) for part in args[1]) or _overlaps(args[1])
+        return op in _REPEATS and args[1] > 16
+    if any(op is _op.BRANCH and _overlaps(args[1]) for op, args in items):
+        return True
+    repeats = [op in _REPEATS and args[1] > 1 for op, args in items]
+    fences = [op in (_op.LITERAL, _op.IN, _op.NOT_LITERAL, _op.CATEGORY) for op, _ in items]
+    return any(repeats) and not any(fences)
+
+
+def _overlaps(branches: Any) -> bool:
+    """Two alternatives that start with the same literal, as in `(a|a)*` or `(a|ab)*`."""
+    heads = [str(branch[0]) if len(branch) else "" for branch in branches]
+    return len(set(heads)) < len(heads)
+
+
+def regex_of(value: Value, name: str) -> Regex:
+    if type(value) is Regex:
+        return value
+    if type(value) is str:
+        return compile_regex(value, ACTIVE.get().limits)
+    raise LangError("type_error", f"{name} expects a regex, got {type_name(value)}")
+
+
+def input_of(value: Value, name: str) -> str:
+    if type(value) is not str:
+        raise LangError("type_error", f"{name} expects a string, got {type_name(value)}")
+    limit = ACTIVE.get().limits.regex_input_bytes
+    if len(value) > limit or (not value.isascii() and len(value.encode()) > limit):
+        raise LangError(
+            "memory_exceeded", f"a regex input is longer than {limit} bytes (regex_input_bytes)"
+        )
+    spend(1 + len(value) // 8)
+    return value
+
+
+def groups(found: re.Match[str]) -> Value:
+    """The match, or a vector of the match and its groups; groups that took no part are nil."""
+    return (found.group(), *found.groups()) if found.re.groups else found.group()
+
+
+def re_pattern(source: Value) -> Regex:
+    return regex_of(source, "re-pattern")
+
+
+def re_find(pattern: Value, text: Value) -> Value:
+    found = regex_of(pattern, "re-find").compiled.search(input_of(text, "re-find"))
+    return groups(found) if found else None
+
+
+def re_matches(pattern: Value, text: Value) -> Value:
+    found = regex_of(pattern, "re-matches").compiled.fullmatch(input_of(text, "re-matches"))
+    return groups(found) if found else None
+
+
+def re_seq(pattern: Value, text: Value) -> Value:
+    compiled = regex_of(pattern, "re-seq").compiled
+    found = tuple(groups(each) for each in compiled.finditer(input_of(text, "re-seq")))
+    grow(len(found))
+    return found or None
+
+
+def re_split(pattern: Value, text: Value) -> Value:
+    return split_text(regex_of(pattern, "re-split"), input_of(text, "re-split"), 0)
+
+
+def split_text(pattern: Regex, text: str, limit: int) -> tuple[str, ...]:
+    """Java's `split`: no empty leading match, trailing empties dropped unless a limit is given."""
+    parts: list[str] = []
+    at = 0
+    for found in pattern.compiled.finditer(text):
+        if limit > 0 and len(parts) >= limit - 1:
+            break
+        if found.end() == 0 or (found.start() == found.end() == len(text)):
+            continue
+        parts.append(text[at : found.start()])
+        at = found.end()
+    if not parts:
+        return (text,)
+    parts.append(text[at:])
+    if limit == 0:
+        while parts and not parts[-1]:
+            parts.pop()
+    grow(len(parts))
+    return tuple(parts)
+
+
+def extract(pattern: Value, text: Value, group: Value = 1) -> Value:
+    """A capture group of the first match; 0 is the whole match, and the default without groups."""
+    compiled = regex_of(pattern, "extract").compiled
+    if text is None:
+        return None
+    found = compiled.search(input_of(text, "extract"))
+    if found is None or type(group) is not int or group < 0:
+        return None
+    if group > compiled.groups:
+        return found.group() if compiled.groups == 0 and group == 1 else None
+    return found.group(group)
+
+
+def extract_int(pattern: Value, text: Value, group: Value = 1, default: Value = None) -> Value:
+    found = extract(pattern, text, group)
+    match = re.fullmatch(r"\s*([+-]?[0-9]{1,1000})\s*", found or "", re.ASCII)
+    return int(match[1]) if match else default
+
+
+def is_regex(value: Value) -> bool:
+    return type(value) is Regex

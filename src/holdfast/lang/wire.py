@@ -1,0 +1,285 @@
+"""Values to JSON-safe data and back, without loss.
+
+Owns the encoding that the cases file, the journal and the sandbox's pipe share: keywords are
+":k", a string that starts with ":" is {"$str": …}, sets {"$set": […]}, maps whose keys are not all
+plain texts or keywords {"$map": [[k, v], …]}, floats JSON lacks {"$num": "Inf"}, and
+{"$sym"} {"$var"} {"$regex"} {"$entry"} {"$return"} {"$fail"} {"$inst"} {"$instant"} {"$date"}
+{"$duration"}. A function is {"$fn": source, "env": {name: value}} and becomes a `Stored`: text
+that only a run, behind its walls, compiles.
+
+What comes in may be hostile: shapes are checked, depth is bounded, unknown tags are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any
+
+from holdfast.lang import library
+from holdfast.lang.api import LangError, Limits, Value
+from holdfast.lang.dates import Date, Duration, Instant, LocalDate
+from holdfast.lang.machine import Ending
+from holdfast.lang.regexes import sent_regex
+from holdfast.lang.values import (
+    Entry,
+    Keyword,
+    Regex,
+    Stored,
+    Symbol,
+    Var,
+    as_key,
+    elements,
+    entries,
+    keyword,
+    type_name,
+)
+
+DEPTH_MAX = 200
+INT_PLAIN = 10**4000
+COLLISIONS_MAX = 64
+_NUMBERS = {"Inf": math.inf, "-Inf": -math.inf, "NaN": math.nan}
+Revive = Callable[[str, dict[str, Value]], Value]
+
+
+# --- out -----------------------------------------------------------------------------------------
+
+
+def encode(value: Value) -> Any:
+    """JSON-safe data for a value. Raises `LangError` for a function that has no source."""
+    return _encode(value, 0)
+
+
+def _encode(value: Value, depth: int) -> Any:
+    if depth > DEPTH_MAX:
+        raise LangError("type_error", f"a value nested deeper than {DEPTH_MAX} cannot be sent")
+    kind = type(value)
+    if value is None or kind is bool:
+        return value
+    if kind is int:
+        # JSON readers, Python's among them, refuse long digit strings; hexadecimal is linear.
+        return value if -INT_PLAIN < value < INT_PLAIN else {"$int": hex(value)}
+    if kind is str:
+        return {"$str": value} if value.startswith(":") else value
+    if kind is Keyword:
+        return f":{value.name}"
+    if kind is tuple:
+        return [_encode(item, depth + 1) for item in value]
+    if kind is dict:
+        return _encode_map(value, depth)
+    if kind is float:
+        if math.isfinite(value):
+            return value
+        return {"$num": "NaN" if value != value else "Inf" if value > 0 else "-Inf"}
+    if kind is frozenset:
+        return {"$set": [_encode(item, depth + 1) for item in elements(value)]}
+    if kind is Entry:
+        return {"$entry": [_encode(item, depth + 1) for item in value]}
+    return _encode_rare(value, depth)
+
+
+def _encode_map(value: dict[Any, Value], depth: int) -> Any:
+    plain = True
+    for key in value:
+        if type(key) is str:
+            plain = plain and key[:1] not in (":", "$")
+        elif type(key) is not Keyword:
+            plain = False
+    if plain:
+        return {
+            (f":{key.name}" if type(key) is Keyword else key): _encode(item, depth + 1)
+            for key, item in value.items()
+        }
+    return {
+        "$map": [
+            [_encode(key, depth + 1), _encode(item, depth + 1)] for key, item in entries(value)
+        ]
+    }
+
+
+def _encode_rare(value: Value, depth: int) -> Any:
+    match value:
+        case Symbol():
+            return {"$sym": value.name}
+        case Var():
+            return {"$var": value.name}
+        case Regex():
+            return {"$regex": value.source}
+        case Date():
+            return {"$inst": value.ms}
+        case Instant():
+            return {"$instant": value.ns}
+        case LocalDate():
+            return {"$date": value.day}
+        case Duration():
+            return {"$duration": value.ns}
+        case Ending():
+            tag = "$return" if value.kind == "returned" else "$fail"
+            return {tag: _encode(value.value, depth + 1)}
+        case FunctionType():
+            return _encode_function(value, depth)
+        case Stored():
+            env = {name: _encode(item, depth + 1) for name, item in value.env.items()}
+            return {"$fn": value.source, "env": env} if env else {"$fn": value.source}
+        case _:
+            raise LangError("type_error", f"a {type_name(value)} cannot be sent")
+
+
+def _encode_function(fn: Any, depth: int) -> Any:
+    made = getattr(fn, "lisp_made", None)
+    if made is not None:
+        return _encode_made(made[0], made[1], depth)
+    info = fn.__globals__.get("k_info", {}).get(fn.__code__)
+    if info is None:
+        name = next((row.name for row in library.ROWS.values() if row.fn is fn), "")
+        if not name:
+            raise LangError("type_error", "this function cannot be stored: it has no source")
+        return {"$fn": name}
+    if not info.text:
+        raise LangError("type_error", "this function cannot be stored: it has no source")
+    names = {python: name for name, python in info.captures.items()}
+    env: dict[str, Any] = {}
+    for python, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+        content = cell.cell_contents
+        if content is fn:
+            continue
+        if python in names:
+            env[names[python]] = _encode(content, depth + 1)
+    return {"$fn": info.text, "env": env} if env else {"$fn": info.text}
+
+
+def _encode_made(name: str, args: tuple[Value, ...], depth: int) -> Any:
+    """A function that a built-in made: the call that makes it again."""
+    names = [f"a{index}" for index in range(len(args))]
+    if name == "%where":
+        text = "(where a0)" if len(args) == 1 else f"(where a0 {args[1]} a2)"
+    else:
+        text = f"({' '.join([name, *names])})"
+    env = {key: _encode(arg, depth + 1) for key, arg in zip(names, args, strict=True)}
+    return {"$fn": text, "env": env}
+
+
+# --- in ------------------------------------------------------------------------------------------
+
+
+def refuse_functions(source: str, env: dict[str, Value]) -> Value:
+    raise LangError("type_error", "a function cannot be read here")
+
+
+def keep_functions(source: str, env: dict[str, Value]) -> Value:
+    """Functions stay text: what a parent does with what a worker or a journal says."""
+    return Stored(source, env)
+
+
+def decode(data: Any, *, revive: Revive = keep_functions, limits: Limits | None = None) -> Value:
+    """The value of JSON-safe data. Raises `LangError` `type_error` for what is no encoding."""
+    return _decode(data, 0, revive, limits or Limits())
+
+
+def _decode(data: Any, depth: int, revive: Revive, limits: Limits) -> Value:
+    if depth > DEPTH_MAX:
+        raise LangError("type_error", f"data is nested deeper than {DEPTH_MAX}")
+    kind = type(data)
+    if data is None or kind is bool or kind is int or kind is float:
+        return data
+    if kind is str:
+        return keyword(data[1:]) if len(data) > 1 and data[0] == ":" else data
+    if kind is list or kind is tuple:
+        return tuple([_decode(item, depth + 1, revive, limits) for item in data])
+    if kind is not dict:
+        raise LangError("type_error", f"a {kind.__name__} is no encoded value")
+    tag = next(iter(data), "") if len(data) <= 2 else ""
+    if type(tag) is str and tag.startswith("$"):
+        return _decode_tagged(tag, data, depth, revive, limits)
+    return {
+        _decode_key(key): _decode(item, depth + 1, revive, limits) for key, item in data.items()
+    }
+
+
+def _decode_key(key: Any) -> Any:
+    if type(key) is not str:
+        raise LangError("type_error", "keys of encoded maps are texts")
+    return keyword(key[1:]) if len(key) > 1 and key[0] == ":" else key
+
+
+def _decode_tagged(
+    tag: str, data: dict[str, Any], depth: int, revive: Revive, limits: Limits
+) -> Value:
+    body = data[tag]
+
+    def below(item: Any) -> Value:
+        return _decode(item, depth + 1, revive, limits)
+
+    if tag == "$fn":
+        env = data.get("env", {})
+        if type(body) is str and type(env) is dict and set(data) <= {"$fn", "env"}:
+            return revive(body, {name: below(item) for name, item in env.items()})
+    elif len(data) == 1:
+        if tag in ("$str", "$sym", "$var", "$regex") and type(body) is str:
+            return _decode_text(tag, body, limits)
+        if tag == "$num" and type(body) is str and body in _NUMBERS:
+            return _NUMBERS[body]
+        if tag == "$int" and type(body) is str and len(body) <= limits.int_digits:
+            return _decode_int(body)
+        if tag in _TIMES and type(body) is int:
+            return _TIMES[tag](body)
+        if tag in ("$return", "$fail"):
+            return Ending("returned" if tag == "$return" else "failed", below(body))
+        if type(body) is list:
+            return _decode_items(tag, body, below)
+    raise LangError("type_error", f"{tag[:20]} is no encoded value")
+
+
+_TIMES: Mapping[str, Callable[[int], Value]] = {
+    "$inst": Date,
+    "$instant": Instant,
+    "$date": LocalDate,
+    "$duration": Duration,
+}
+
+
+def _decode_text(tag: str, body: str, limits: Limits) -> Value:
+    if tag == "$regex":
+        return sent_regex(body, limits)
+    return {"$str": str, "$sym": Symbol, "$var": Var}[tag](body)
+
+
+def _decode_int(body: str) -> int:
+    try:
+        return int(body, 16)
+    except ValueError:
+        raise LangError("type_error", "$int is no encoded value") from None
+
+
+def _decode_items(tag: str, body: list[Any], below: Callable[[Any], Value]) -> Value:
+    if tag == "$set":
+        return frozenset(_spread([as_key(below(item)) for item in body]))
+    if tag == "$entry" and len(body) == 2:
+        return Entry((below(body[0]), below(body[1])))
+    if tag == "$map" and all(type(pair) is list and len(pair) == 2 for pair in body):
+        keys = _spread([as_key(below(key)) for key, _ in body])
+        return {key: below(item) for key, (_, item) in zip(keys, body, strict=True)}
+    raise LangError("type_error", f"{tag[:20]} is no encoded value")
+
+
+def _spread(keys: list[Any]) -> list[Any]:
+    """The keys, refused when so many share a hash that making a table of them would never end."""
+    if len(keys) > COLLISIONS_MAX:
+        most = max(Counter(map(hash, keys)).values())
+        if most > COLLISIONS_MAX:
+            raise LangError("type_error", f"{most} keys of encoded data have one hash")
+    return keys
+
+
+# --- state between turns -------------------------------------------------------------------------
+
+
+def encode_memory(memory: Mapping[str, Value]) -> dict[str, Any]:
+    return {name: encode(value) for name, value in memory.items()}
+
+
+def decode_memory(data: Mapping[str, Any], limits: Limits | None = None) -> dict[str, Value]:
+    """Definitions of an earlier turn; functions stay `Stored` until a run uses them."""
+    return {name: decode(item, revive=keep_functions, limits=limits) for name, item in data.items()}

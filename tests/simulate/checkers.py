@@ -1,0 +1,372 @@
+"""The invariants of design §6, each a function over the rows of the store before and after a step.
+
+A checker raises `Broken` or returns how many facts it looked at; one that never looks at any is a
+checker that checks nothing, and a test says so. Checkers know the schema and the lifecycle table;
+they call no code of the engine, so a bug there cannot hide itself.
+"""
+
+import itertools
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from holdfast.domain.lifecycle import ABSORBING
+
+KEYS = {
+    "goals": ("id",),
+    "plans": ("id",),
+    "tasks": ("id",),
+    "takes": ("task_id", "number"),
+    "attempts": ("task_id", "number"),
+    "steps": ("task_id", "take", "key", "generation"),
+}
+_SELECT = {table: f"SELECT * FROM {table}" for table in KEYS}
+_LOG = """SELECT seq, at_ms, kind, goal_id, task_id, attempt, machine, entity, source, event, target
+          FROM log WHERE seq > ? ORDER BY seq"""
+
+Row = Any
+
+
+class Broken(AssertionError):
+    """An invariant does not hold; `invariants` names it, with the others that broke beside it."""
+
+    def __init__(self, invariant: str, text: str) -> None:
+        super().__init__(f"{invariant}: {text}")
+        self.invariants = {invariant}
+
+
+@dataclass
+class Rows:
+    """The whole store at one moment. `log` is shared between moments; `logged` is its length then.
+
+    `states` is the fold of the log's transitions, entity by entity.
+    """
+
+    goals: dict[int, Row] = field(default_factory=dict)
+    plans: dict[int, Row] = field(default_factory=dict)
+    tasks: dict[int, Row] = field(default_factory=dict)
+    takes: dict[tuple[int, int], Row] = field(default_factory=dict)
+    attempts: dict[tuple[int, int], Row] = field(default_factory=dict)
+    steps: dict[tuple[int, int, str, int], Row] = field(default_factory=dict)
+    requires: list[tuple[int, int]] = field(default_factory=list)
+    forced: set[tuple[int, int]] = field(default_factory=set)
+    log: list[Row] = field(default_factory=list)
+    fresh: list[Row] = field(default_factory=list)
+
+
+class Observer:
+    """Reads the store from outside, with a connection of its own, and runs every checker."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self.rows = Rows()
+        self.facts: Counter[str] = Counter()
+
+    def look(self) -> None:
+        """Take the next snapshot and check it against the last one. Raises `Broken`."""
+        before, now = self.rows, self._read()
+        broken: list[Broken] = []
+        for name, checker in CHECKERS.items():
+            try:
+                self.facts[name] += checker(before, now)
+            except Broken as error:
+                broken.append(error)
+        self.rows = now
+        if broken:
+            broken[0].invariants = {name for error in broken for name in error.invariants}
+            raise broken[0]
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = sqlite3.connect(self._path, isolation_level=None)
+            self._connection.row_factory = sqlite3.Row
+        return self._connection
+
+    def _read(self) -> Rows:
+        connection, rows = self._connect(), Rows()
+        connection.execute("BEGIN")
+        for table, key in KEYS.items():
+            found = getattr(rows, table)
+            for row in connection.execute(_SELECT[table]):
+                found[row[key[0]] if len(key) == 1 else tuple(row[name] for name in key)] = row
+        links = connection.execute("SELECT from_id, to_id FROM task_links WHERE kind = 'requires'")
+        rows.requires = [(row[0], row[1]) for row in links]
+        forces = connection.execute("SELECT task_id, ignored_id FROM task_forces")
+        rows.forced = {(row[0], row[1]) for row in forces}
+        last = self.rows.log[-1]["seq"] if self.rows.log else 0
+        rows.fresh = connection.execute(_LOG, (last,)).fetchall()
+        rows.log = self.rows.log
+        rows.log.extend(rows.fresh)
+        connection.execute("COMMIT")
+        return rows
+
+
+def one_attempt(before: Rows, now: Rows) -> int:
+    """I1: at most one open attempt per task, and exactly one iff it is running."""
+    open_of = Counter(key[0] for key, row in now.attempts.items() if row["state"] == "open")
+    for task_id, task in now.tasks.items():
+        wanted = 1 if task["state"] == "running" else 0
+        if open_of[task_id] != wanted:
+            raise Broken("I1", f"task {task_id} is {task['state']}, open: {open_of[task_id]}")
+    return sum(open_of.values())
+
+
+def fenced(before: Rows, now: Rows) -> int:
+    """I2: attempt numbers rise by one; nothing of an ended attempt changes, nor writes a step."""
+    seen = 0
+    newest = Counter(key[0] for key in now.attempts)
+    for (task_id, number), row in now.attempts.items():
+        old = before.attempts.get((task_id, number))
+        if number > newest[task_id] or now.tasks[task_id]["attempts"] != newest[task_id]:
+            raise Broken("I2", f"attempts of task {task_id} are not numbered 1 to n")
+        if old is None and number != newest[task_id]:
+            raise Broken("I2", f"attempt {task_id}.{number} came after a later one")
+        if old is not None and old["state"] == "ended":
+            seen += 1
+            if old != row:
+                raise Broken("I2", f"attempt {task_id}.{number} ended and was written again")
+    for key, step in now.steps.items():
+        if step == before.steps.get(key) or step["attempt"] == 0:
+            continue
+        seen += 1
+        was = before.attempts.get((key[0], step["attempt"]))
+        if was is None or was["state"] != "open":
+            raise Broken("I2", f"attempt {key[0]}.{step['attempt']} wrote step {key} after its end")
+    return seen
+
+
+def requirements(before: Rows, now: Rows) -> int:
+    """I3: nothing leaves `blocked` before its requirements succeeded or a recorded force."""
+    seen = 0
+    for task_id, needed_id in now.requires:
+        task = now.tasks[task_id]
+        if task["state"] in ("ready", "running", "waiting", "succeeded") or task["attempts"]:
+            seen += 1
+            met = now.tasks[needed_id]["state"] == "succeeded" or (task_id, needed_id) in now.forced
+            if not met:
+                raise Broken("I3", f"task {task_id} is {task['state']} without {needed_id}")
+    return seen
+
+
+def absorbed(before: Rows, now: Rows) -> int:
+    """I4: what reached a final state stays in it."""
+    seen = 0
+    for table, machine in _MACHINES.items():
+        final = ABSORBING[machine]  # type: ignore[index]  # the keys of the table are its machines
+        after = getattr(now, table)
+        for key, row in getattr(before, table).items():
+            if row["state"] in final:
+                seen += 1
+                if key not in after or after[key]["state"] != row["state"]:
+                    raise Broken("I4", f"{machine} {key} left {row['state']}")
+    for row in now.fresh:
+        if row["kind"] == "transition" and row["source"] in ABSORBING[row["machine"]]:
+            raise Broken("I4", f"{row['machine']} {row['entity']} left {row['source']}")
+    return seen
+
+
+def fixed(before: Rows, now: Rows) -> int:
+    """I5: a request is fixed when intended, a result when done; nothing of a journal vanishes."""
+    seen = 0
+    for key, old in before.steps.items():
+        new = now.steps.get(key)
+        if new is None:
+            raise Broken("I5", f"step {key} vanished")
+        seen += 1
+        for name in ("request", "effect", "kind", "position", "tree_before", "intended_ms"):
+            if new[name] != old[name]:
+                raise Broken("I5", f"step {key} changed its {name}")
+        if old["state"] == "done" and new != old:
+            raise Broken("I5", f"step {key} was done and changed")
+    return seen
+
+
+def folded(before: Rows, now: Rows) -> int:
+    """I6: folding the transitions gives every state back, and each begins where the last ended."""
+    states: dict[tuple[str, str], str] = {}
+    for row in now.log:
+        if row["kind"] != "transition":
+            continue
+        entity = (row["machine"], row["entity"])
+        if states.get(entity, "") != row["source"]:
+            raise Broken("I6", f"{entity} was {states.get(entity, '')!r}, not {row['source']!r}")
+        states[entity] = row["target"]
+    actual = {
+        (machine, _entity(machine, key)): row["state"]
+        for table, machine in _MACHINES.items()
+        for key, row in getattr(now, table).items()
+    }
+    if states != actual:
+        wrong = sorted(set(states.items()) ^ set(actual.items()))[:4]
+        raise Broken("I6", f"the log and the states differ: {wrong}")
+    return len(states)
+
+
+def within_budget(before: Rows, now: Rows) -> int:
+    """I7: spent ≤ budget + one call in flight, counting what open attempts have reserved."""
+    seen = 0
+    for goal_id, goal in now.goals.items():
+        if not goal["budget_tokens"]:
+            continue
+        tasks = {key for key, row in now.tasks.items() if row["goal_id"] == goal_id}
+        used = sum(
+            row["tokens_in"] + row["tokens_out"]
+            for key, row in now.attempts.items()
+            if key[0] in tasks
+        )
+        calls = [row for key, row in now.steps.items() if key[0] in tasks]
+        held = sum(
+            row["reserve_tokens"]
+            for row in calls
+            if row["state"] == "intended"
+            and now.attempts[row["task_id"], row["attempt"]]["state"] == "open"
+        )
+        sizes = (max(row["tokens_in"] + row["tokens_out"], row["reserve_tokens"]) for row in calls)
+        largest = max(sizes, default=0)
+        seen += used > 0
+        if used + held > goal["budget_tokens"] + largest:
+            raise Broken("I7", f"goal {goal_id}: {used}+{held} of {goal['budget_tokens']}")
+    return seen
+
+
+def briefed(before: Rows, now: Rows) -> int:
+    """I8: one bundle a take, never exchanged; one take and, once ended, one outcome an attempt."""
+    seen = 0
+    written = {(key[0], key[1]) for key, row in now.steps.items() if row["attempt"]}
+    for key, take in now.takes.items():
+        if key in written and not take["bundle_sha256"]:
+            raise Broken("I8", f"take {key} has steps and no bundle")
+        old = before.takes.get(key)
+        if old is not None and old["bundle_sha256"]:
+            seen += 1
+            if take != old:
+                raise Broken("I8", f"take {key} changed after its brief")
+    for key, row in now.attempts.items():
+        if (key[0], row["take"]) not in now.takes:
+            raise Broken("I8", f"attempt {key} has no take")
+        ended = row["state"] == "ended"
+        if ended != bool(row["outcome"]) or ended != (row["ended_ms"] is not None):
+            raise Broken("I8", f"attempt {key} is {row['state']} with outcome {row['outcome']!r}")
+    return seen
+
+
+def undone_backwards(before: Rows, now: Rows) -> int:
+    """I10: compensations are planned and end in the reverse order of completion."""
+    plans = {key for key, row in now.plans.items() if row["source"] == "undo"}
+    if not plans:
+        return 0
+    ended = {
+        int(row["entity"]): row["seq"]
+        for row in now.log
+        if row["machine"] == "task" and row["target"] in ("succeeded", "failed")
+    }
+    seen = 0
+    for plan in plans:
+        tasks = sorted(
+            (row["position"], key) for key, row in now.tasks.items() if row["plan_id"] == plan
+        )
+        undoing = [key for _, key in tasks]
+        undone = [json.loads(now.tasks[key]["spec"])["compensates"] for key in undoing]
+        seen += max(len(undone) - 1, 0)
+        if any(ended[one] < ended[other] for one, other in itertools.pairwise(undone)):
+            raise Broken("I10", f"plan {plan} undoes {undone}, which ended {ended}")
+        done = [ended[key] for key in undoing if key in ended]
+        if done != sorted(done):
+            raise Broken("I10", f"plan {plan} ended out of order")
+    return seen
+
+
+def proved(before: Rows, now: Rows) -> int:
+    """I11: `passed` has at least one check, and each of them passed."""
+    seen = 0
+    for key, row in now.attempts.items():
+        if row["outcome"] == "passed" and before.attempts.get(key) != row:
+            seen += 1
+            verdicts = [check["verdict"] for check in json.loads(row["report"]).get("checks", [])]
+            if not verdicts or set(verdicts) != {"pass"}:
+                raise Broken("I11", f"attempt {key} passed with {verdicts}")
+    return seen
+
+
+def never_twice(before: Rows, now: Rows) -> int:
+    """I13: an irreversible effect is begun once, unless a person said to do it again.
+
+    A step that is intended and lost in one transaction was never begun: it hands the question of
+    an earlier take on.
+    """
+    allowed: Counter[tuple[int, str]] = Counter()
+    times: Counter[tuple[int, str]] = Counter()
+    irreversible: dict[str, tuple[int, str]] = {}
+    for (task, take, key, generation), step in now.steps.items():
+        if step["effect"] == "irreversible":
+            irreversible[f"{task}/{take}/{key}#{generation}"] = (task, step["request"])
+            answer = now.steps.get((task, take, f"{key}/answer#{generation}", 1))
+            allowed[task, step["request"]] += answer is not None and answer["result"] == '"redo"'
+    for row, after in zip(now.log, (*now.log, None)[1:], strict=True):
+        effect = irreversible.get(row["entity"]) if row["machine"] == "step" else None
+        if effect is None or row["event"] not in ("intend", "redo"):
+            continue
+        handed_on = after is not None and (after["entity"], after["event"]) == (
+            row["entity"],
+            "lose",
+        )
+        same = handed_on and after["at_ms"] == row["at_ms"] and after["attempt"] == row["attempt"]
+        times[effect] += not (same and row["event"] == "intend" and row["entity"].endswith("#1"))
+    for effect, count in times.items():
+        if count > 1 + allowed[effect]:
+            raise Broken("I13", f"task {effect[0]} begins {effect[1]} {count} times")
+    return len(times)
+
+
+def at_rest(rows: Rows) -> None:
+    """I12: every goal has ended, and nobody still works. Judged once, when faults are off."""
+    for goal_id, goal in rows.goals.items():
+        if goal["state"] not in ("complete", "failed", "dropped"):
+            raise Broken("I12", f"goal {goal_id} is still {goal['state']}")
+    for plan_id, plan in rows.plans.items():
+        if plan["state"] in ("running", "paused"):
+            raise Broken("I12", f"plan {plan_id} is still {plan['state']}")
+    for key, row in rows.attempts.items():
+        if row["state"] == "open":
+            raise Broken("I12", f"attempt {key} is still open")
+
+
+def _entity(machine: str, key: Any) -> str:
+    if machine == "attempt":
+        return f"{key[0]}.{key[1]}"
+    if machine == "step":
+        return f"{key[0]}/{key[1]}/{key[2]}#{key[3]}"
+    return str(key)
+
+
+_MACHINES = {
+    "goals": "goal",
+    "plans": "plan",
+    "tasks": "task",
+    "attempts": "attempt",
+    "steps": "step",
+}
+
+CHECKERS: dict[str, Callable[[Rows, Rows], int]] = {
+    "I1": one_attempt,
+    "I2": fenced,
+    "I3": requirements,
+    "I4": absorbed,
+    "I5": fixed,
+    "I6": folded,
+    "I7": within_budget,
+    "I8": briefed,
+    "I10": undone_backwards,
+    "I11": proved,
+    "I13": never_twice,
+}

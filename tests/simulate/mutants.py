@@ -1,0 +1,185 @@
+"""One planted bug (at least) for every invariant: a changed statement, rule or use case.
+
+Each is small and plausible: a forgotten condition, an ignored count, a sorted list that is not. A
+test plays seeds under each until its checker speaks; a mutant that no seed reveals is a hole in the
+world or in the checker.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from holdfast.agent import loop
+from holdfast.agent.journal import LiveJournal
+from holdfast.domain import decide, lifecycle
+from holdfast.engine import undo
+from holdfast.store import queries, tx
+
+settling: Any = import_module("holdfast.engine.settle")  # the package names its use case so too
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A planted bug and the invariant that it breaks."""
+
+    invariant: str
+    bug: str
+    plant: Plant
+
+
+def statement(name: str, old: str, new: str) -> Plant:
+    """A named statement that is slightly wrong."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        statements = dict(queries.load())
+        assert old in statements[name], f"{name} no longer says {old!r}"
+        statements[name] = statements[name].replace(old, new)
+        patch.setattr(tx, "_STATEMENTS", statements)
+
+    return plant
+
+
+def _task_left_behind(patch: pytest.MonkeyPatch) -> None:
+    move = settling._move_task
+
+    def forget(tx: Any, task: Any, outcome: Any, decision: Any) -> None:
+        if outcome.kind != "expired":
+            move(tx, task, outcome, decision)
+
+    patch.setattr(settling, "_move_task", forget)
+
+
+def _done_again(patch: pytest.MonkeyPatch) -> None:
+    """The table lets a finished goal be dropped, and so does the database."""
+    row = lifecycle.Transition("goal", "complete", "drop", "dropped")
+    patch.setitem(lifecycle._NEXT, ("goal", "complete", "drop"), "dropped")
+    patch.setattr("holdfast.store.database.TRANSITIONS", (*lifecycle.TRANSITIONS, row))
+    finish = settling._finished
+
+    def finish_and_drop(tx: Any, plan: Any) -> None:
+        finish(tx, plan)
+        if plan["source"] != "undo":
+            settling.move_goal(tx, plan["goal_id"], "complete", "drop")
+
+    patch.setattr(settling, "_finished", finish_and_drop)
+
+
+def _silent_retry(patch: pytest.MonkeyPatch) -> None:
+    add = tx.Tx.run
+
+    def forget(self: Any, name: str, **values: Any) -> int:
+        if name == "log.transition" and values["event"] == "retry":
+            return 1
+        return add(self, name, **values)
+
+    log = getattr(tx.Tx, "_log", None)
+
+    def forget_log(self: Any, **values: Any) -> None:
+        if values.get("event") != "retry":
+            assert log is not None
+            log(self, **values)
+
+    patch.setattr(tx.Tx, "run", forget)
+    if log is not None:
+        patch.setattr(tx.Tx, "_log", forget_log)
+
+
+def _no_reserve(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(decide, "reserve", lambda budget, spent, tokens, nusd: None)
+
+
+def _oldest_first(patch: pytest.MonkeyPatch) -> None:
+    original = undo.to_undo
+    patch.setattr(undo, "to_undo", lambda tx, goal: list(reversed(original(tx, goal))))
+
+
+def _by_the_clock(patch: pytest.MonkeyPatch) -> None:
+    original = undo.to_undo
+
+    def by_time(tx: Any, goal: int) -> list[Any]:
+        found = original(tx, goal)
+        return sorted(found, key=lambda task: (task["ended_ms"], task["id"]), reverse=True)
+
+    patch.setattr(undo, "to_undo", by_time)
+
+
+def _absent_passes(patch: pytest.MonkeyPatch) -> None:
+    def lenient(results: Any) -> bool:
+        return bool(results) and all(result.verdict != "fail" for result in results)
+
+    patch.setattr(loop, "proven", lenient)
+
+
+def _again_and_again(patch: pytest.MonkeyPatch) -> None:
+    def forever(why: str, outcome: Any, history: Any, policy: Any) -> decide.Decision:
+        return decide.Decision(event="retry", reason=why, delay_ms=1000)
+
+    patch.setattr(decide, "_again", forever)
+
+
+def _redo_everything(patch: pytest.MonkeyPatch) -> None:
+    effect = LiveJournal._effect
+
+    async def brave(self: Any, effectful: Any, row: Any, generation: int) -> bytes:
+        milder = row if row is None else replace(row, effect="compensable")
+        return await effect(self, effectful, milder, generation)
+
+    patch.setattr(LiveJournal, "_effect", brave)
+
+
+def _forget_earlier_takes(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(self: Any, effectful: Any) -> None:
+        return None
+
+    patch.setattr(LiveJournal, "_done_before", nothing)
+
+
+MUTANTS = (
+    Mutant("I1", "an expired attempt leaves its task running", _task_left_behind),
+    Mutant(
+        "I2",
+        "a step is accepted after its attempt ended",
+        statement("attempt.spend", "AND state = 'open'", ""),
+    ),
+    Mutant(
+        "I3",
+        "a failed requirement counts as met",
+        statement("task.unmet", "r.state <> 'succeeded'", "r.state = 'blocked'"),
+    ),
+    Mutant("I4", "a complete goal is dropped", _done_again),
+    Mutant(
+        "I5",
+        "doing a step again rewrites what was asked",
+        statement(
+            "transition.step.redo", "attempt = :attempt\n", "attempt = :attempt, request = '{}'\n"
+        ),
+    ),
+    Mutant("I6", "a retry is not logged", _silent_retry),
+    Mutant(
+        "I6",
+        "renewing writes a state behind the log's back",
+        statement("attempt.ask_cancel", "SET cancel = 1", "SET cancel = 1, state = 'ended'"),
+    ),
+    Mutant("I7", "nothing is reserved", _no_reserve),
+    Mutant(
+        "I7",
+        "what is in flight does not count",
+        statement("goal.reserved", "s.state = 'intended'", "s.state = 'done'"),
+    ),
+    Mutant(
+        "I8",
+        "a take's bundle can be exchanged",
+        statement("take.brief", " AND bundle_sha256 = ''", ""),
+    ),
+    Mutant("I10", "the oldest work is undone first", _oldest_first),
+    Mutant("I10", "completion is ordered by a clock that jumps", _by_the_clock),
+    Mutant("I11", "an absent check passes", _absent_passes),
+    Mutant("I12", "transient failures are tried for ever", _again_and_again),
+    Mutant("I13", "a lost irreversible step is done again", _redo_everything),
+    Mutant("I13", "a new take forgets what earlier ones did", _forget_earlier_takes),
+)

@@ -1,0 +1,103 @@
+"""What the simulated tasks want to do: a plan and a script for each task, all from one seed.
+
+A script is the same in every attempt and take of its task, as a program is. How a take ends is part
+of the script too; what interrupts it is not.
+"""
+
+import random
+from dataclasses import dataclass
+from typing import Literal
+
+from holdfast.domain.model import Budget, GoalSpec, PlanSpec, Policy, TaskSpec
+from holdfast.domain.ports import Effect
+
+RESERVE_TOKENS = 50
+Ending = Literal["answer", "transient", "partial", "policy", "interrupted"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """One step of a script. `tokens` is what it spends, at most what is reserved for it."""
+
+    key: str
+    effect: Effect
+    tokens: int = 0
+
+    @property
+    def kind(self) -> str:
+        return "model" if self.tokens else "tool"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Script:
+    """`verdicts[take - 1]` are what the checks of that take say; `asks` waits for a person once."""
+
+    acts: tuple[Act, ...]
+    endings: tuple[Ending, ...]
+    verdicts: tuple[tuple[str, ...], ...]
+    asks: bool
+
+    def ending(self, attempt: int) -> Ending:
+        return self.endings[min(attempt, len(self.endings)) - 1]
+
+    def checks(self, take: int) -> tuple[str, ...]:
+        return self.verdicts[min(take, len(self.verdicts)) - 1]
+
+
+def make_plan(seed: str) -> PlanSpec:
+    """A graph of one to five tasks; a later task may require earlier ones."""
+    chance = random.Random(f"plan {seed}")
+    tasks: list[TaskSpec] = []
+    for index in range(chance.randint(1, 5)):
+        earlier = [task.key for task in tasks]
+        wanted = chance.sample(earlier, min(len(earlier), chance.choice((0, 1, 1, 2))))
+        tasks.append(
+            TaskSpec(
+                key=f"k{index}",
+                prompt="do it",
+                requires=tuple(sorted(wanted)),
+                priority=chance.choice((0, 0, 1)),
+                policy=Policy(max_attempts=3, max_takes=2, backoff_ms=100, backoff_ms_max=1000),
+            )
+        )
+    return PlanSpec(tasks=tuple(tasks), source="person")
+
+
+def make_goal(seed: str) -> GoalSpec:
+    chance = random.Random(f"goal {seed}")
+    return GoalSpec(
+        text="a goal",
+        repository="/nowhere",
+        base_commit="c0",
+        base_tree="t0",
+        model="scripted:x",
+        seed=chance.randrange(1000),
+        budget=Budget(tokens=chance.choice((0, 0, 60, 120, 300))),
+    )
+
+
+def make_script(seed: str, key: str) -> Script:
+    chance = random.Random(f"script {seed} {key}")
+    acts = []
+    for index in range(chance.randint(1, 5)):
+        effect: Effect = chance.choice(
+            ("idempotent", "idempotent", "compensable", "pure", "irreversible")
+        )
+        tokens = chance.randint(1, RESERVE_TOKENS) if effect == "idempotent" else 0
+        acts.append(Act(key=f"s{index}", effect=effect, tokens=tokens))
+    endings: list[Ending] = [
+        chance.choice(("answer", "answer", "answer", "transient", "partial", "interrupted"))
+        for _ in range(3)
+    ]
+    verdicts = [
+        chance.choice((("pass",), ("pass", "pass"), (), ("fail",), ("absent",), ("pass", "absent")))
+        for _ in range(2)
+    ]
+    if chance.random() < 0.1:
+        endings[0] = "policy"
+    return Script(
+        acts=tuple(acts),
+        endings=(*endings, chance.choice(("answer", "answer", "answer", "transient"))),
+        verdicts=tuple(verdicts),
+        asks=chance.random() < 0.2,
+    )

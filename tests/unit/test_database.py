@@ -1,0 +1,207 @@
+"""Opening a store: whose it is, which schema, and what every kind of damage is called."""
+
+import multiprocessing
+import os
+import resource
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from desk import Desk, task
+from holdfast.errors import Corrupt, HoldfastError, Refused, Unavailable
+from holdfast.store import open_reader, open_store, translated
+from holdfast.store.database import APPLICATION_ID, SCHEMA_VERSION
+from simulate.faults import SimClock
+
+
+def pragma(path: Path, name: str) -> object:
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(f"PRAGMA {name}").fetchone()[0]
+    finally:
+        connection.close()
+
+
+def test_a_new_store_is_ours_private_and_durable(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "holdfast.db"
+    connection = open_store(path, now_ms=42)
+    assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+    assert connection.execute("PRAGMA foreign_keys").fetchone()[0] == 1
+    assert [tuple(row) for row in connection.execute("SELECT * FROM schema_version")] == [(1, 42)]
+    connection.close()
+    assert pragma(path, "application_id") == APPLICATION_ID
+    assert pragma(path, "user_version") == SCHEMA_VERSION
+    assert pragma(path, "journal_mode") == "wal"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_migrations_run_twice_safely(tmp_path: Path) -> None:
+    path = tmp_path / "holdfast.db"
+    open_store(path, now_ms=1).close()
+    before = path.read_bytes()
+    open_store(path, now_ms=2).close()
+    assert path.read_bytes() == before
+
+
+def test_a_migration_that_fails_half_way_leaves_an_empty_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from holdfast.store import queries
+
+    path, text = tmp_path / "holdfast.db", queries.text
+    monkeypatch.setattr(
+        queries, "text", lambda file: text(file) + ("SELECT nope;" if "schema" in file else "")
+    )
+    with pytest.raises(HoldfastError, match="refused a statement: no such column"):
+        open_store(path, now_ms=1)
+    assert pragma(path, "user_version") == 0
+    monkeypatch.undo()
+    open_store(path, now_ms=1).close()
+    assert pragma(path, "user_version") == SCHEMA_VERSION
+
+
+def test_a_newer_schema_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "holdfast.db"
+    open_store(path, now_ms=1).close()
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(Refused, match="newer than this Holdfast") as refused:
+        open_store(path, now_ms=1)
+    assert refused.value.code == "newer_schema"
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_another_program_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "holdfast.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(Refused, match="another program"):
+        open_store(path, now_ms=1)
+    assert path.read_bytes() == before
+
+
+def test_bytes_that_are_no_database_are_corrupt_and_name_the_way_back(tmp_path: Path) -> None:
+    path = tmp_path / "holdfast.db"
+    path.write_bytes(b"this is not a database, it is a text" * 100)
+    with pytest.raises(Corrupt, match="damaged") as corrupt:
+        open_store(path, now_ms=1)
+    assert corrupt.value.hint.startswith("restore the last backup: holdfast restore")
+
+
+def test_damage_is_corrupt_at_any_time_also_while_reading(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    for _ in range(20):
+        desk.goal(task("a", prompt="x" * 3000))
+    desk.close()
+    content = bytearray(desk.path.read_bytes())
+    content[2048 * 3 : 2048 * 60] = os.urandom(2048 * 57)
+    desk.path.write_bytes(content)
+
+    def read_all() -> None:
+        reopened = Desk(tmp_path)
+        reopened.engine.read(lambda tx: [tx.all("task.of_goal", goal=n) for n in range(30)])
+
+    with pytest.raises(Corrupt, match="holdfast restore"):
+        read_all()
+
+
+def test_a_folder_that_cannot_be_written_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    with pytest.raises(Refused, match="cannot create the store") as refused:
+        open_store(blocked / "holdfast.db", now_ms=1)
+    assert "HOLDFAST_HOME" in refused.value.hint
+
+
+def test_a_reader_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "holdfast.db"
+    open_store(path, now_ms=1).close()
+    reader = open_reader(path)
+    with pytest.raises(Refused, match="cannot write the store"), translated(path):
+        reader.execute("DELETE FROM log")
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "code"),
+    [
+        ("database disk image is malformed", Corrupt, "corrupt"),
+        ("file is not a database", Corrupt, "corrupt"),
+        ("database or disk is full", Unavailable, "disk_full"),
+        ("attempt to write a readonly database", Refused, "refused"),
+        ("unable to open database file", Refused, "refused"),
+        ("database is locked", Unavailable, "unavailable"),
+        ("disk I/O error", Unavailable, "unavailable"),
+        ("no such table: x", HoldfastError, "store_error"),
+    ],
+)
+def test_every_error_of_sqlite_has_a_meaning(
+    tmp_path: Path, text: str, kind: type[HoldfastError], code: str
+) -> None:
+    with pytest.raises(kind) as raised, translated(tmp_path / "holdfast.db"):
+        raise sqlite3.OperationalError(text)
+    assert type(raised.value) is kind
+    assert raised.value.code == code
+
+
+def _fill(folder: str, told: "multiprocessing.SimpleQueue[tuple[int, str]]") -> None:
+    """Submit goals until the file may not grow; report how many were acknowledged, and the end."""
+    os.environ["COVERAGE_PROCESS_START"] = ""
+    desk = Desk(Path(folder))
+    desk.goal()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+    acknowledged = 1
+    try:
+        while True:
+            desk.goal(task("a", prompt="x" * 900))
+            acknowledged += 1
+    except HoldfastError as error:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        told.put((acknowledged, error.code))
+
+
+def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    told: multiprocessing.SimpleQueue[tuple[int, str]] = context.SimpleQueue()
+    process = context.Process(target=_fill, args=(str(tmp_path), told))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    acknowledged, code = told.get()
+    assert code in ("disk_full", "unavailable")
+    desk = Desk(tmp_path)
+    assert len(desk.rows("SELECT 1 FROM goals")) == acknowledged > 5
+    desk.goal()  # with room again, work goes on
+    desk.close()
+
+
+def _create(folder: str, start: "multiprocessing.synchronize.Event") -> None:
+    start.wait(30)
+    for _ in range(3):
+        open_store(Path(folder) / "holdfast.db", now_ms=1).close()
+
+
+@pytest.mark.parametrize("again", range(3))
+def test_two_processes_may_create_the_store_at_once(tmp_path: Path, again: int) -> None:
+    context = multiprocessing.get_context("spawn")
+    start = context.Event()
+    both = [context.Process(target=_create, args=(str(tmp_path), start)) for _ in range(3)]
+    for process in both:
+        process.start()
+    start.set()
+    for process in both:
+        process.join(60)
+        assert process.exitcode == 0
+    assert pragma(tmp_path / "holdfast.db", "user_version") == SCHEMA_VERSION
+
+
+def test_a_desk_is_a_store_like_any_other(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    assert isinstance(desk.clock, SimClock)
+    desk.close()
+    desk.close()

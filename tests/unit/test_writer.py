@@ -1,0 +1,277 @@
+"""The single writer: group commit, whose error is whose, closing, fairness of processes."""
+
+import asyncio
+import itertools
+import multiprocessing
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.errors import Refused, Unavailable
+from holdfast.store import Turnstile, Tx, Writer, open_store
+from simulate.faults import SimClock, Wire
+
+
+class Bench:
+    """A writer over a real store whose connection can fail, and a gate that holds a commit."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "holdfast.db"
+        connection = open_store(self.path, now_ms=1)
+        connection.execute("PRAGMA synchronous = OFF")
+        self.wire = Wire(connection)
+        wire: Any = self.wire
+        self.writer = Writer(wire, self.path, SimClock())
+        self.entered, self.gate = threading.Event(), threading.Event()
+
+    def hold(self, tx: Tx) -> None:
+        self.entered.set()
+        assert self.gate.wait(20)
+
+    def busy(self) -> threading.Thread:
+        """Start a commit that waits for the gate; returns once it is inside."""
+        thread = threading.Thread(target=self.writer.run, args=(self.hold,))
+        thread.start()
+        assert self.entered.wait(20)
+        return thread
+
+    def queued(self, count: int) -> None:
+        """Wait until that many jobs queue behind the commit."""
+        while len(self.writer._queue) < count:
+            threading.Event().wait(0.001)
+
+    def blobs(self) -> int:
+        reader = sqlite3.connect(self.path)
+        try:
+            return int(reader.execute("SELECT count(*) FROM blobs").fetchone()[0])
+        finally:
+            reader.close()
+
+    def begins(self, work: Callable[[], None]) -> int:
+        seen: list[str] = []
+        self.wire._connection.set_trace_callback(seen.append)
+        work()
+        self.wire._connection.set_trace_callback(None)
+        return sum(text.startswith("BEGIN") for text in seen)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.gate.set()
+    made.writer.close()
+
+
+def put(content: bytes) -> Callable[[Tx], str]:
+    return lambda tx: tx.put(content)
+
+
+def refuse(tx: Tx) -> None:
+    tx.put(b"of the refused")
+    raise Refused("no")
+
+
+def test_an_idle_writer_commits_on_the_callers_own_thread(bench: Bench) -> None:
+    assert bench.writer.run(lambda tx: threading.current_thread()) is threading.current_thread()
+
+
+def test_all_that_wait_share_the_next_commit_threads_and_coroutines_alike(bench: Bench) -> None:
+    held = bench.busy()
+    threads = [
+        threading.Thread(target=bench.writer.run, args=(put(b"t%d" % n),)) for n in range(20)
+    ]
+
+    async def coroutines() -> list[str]:
+        jobs = [asyncio.create_task(bench.writer.arun(put(b"c%d" % n))) for n in range(20)]
+        return await asyncio.gather(*jobs)
+
+    def work() -> None:
+        for thread in threads:
+            thread.start()
+        loop = threading.Thread(target=lambda: asyncio.run(coroutines()))
+        loop.start()
+        bench.queued(40)
+        bench.gate.set()
+        for thread in (*threads, loop, held):
+            thread.join(20)
+
+    assert bench.begins(work) == 1, "one transaction for forty jobs"
+    assert bench.blobs() == 40
+
+
+def test_many_callers_without_a_pause_lose_nothing(bench: Bench) -> None:
+    def from_thread(who: int) -> None:
+        for n in range(25):
+            bench.writer.run(put(b"t%d.%d" % (who, n)))
+
+    async def from_loop() -> None:
+        async def one(who: int) -> None:
+            for n in range(25):
+                await bench.writer.arun(put(b"c%d.%d" % (who, n)))
+
+        await asyncio.gather(*(one(who) for who in range(4)))
+
+    threads = [threading.Thread(target=from_thread, args=(who,)) for who in range(4)]
+    for thread in threads:
+        thread.start()
+    asyncio.run(from_loop())
+    for thread in threads:
+        thread.join(20)
+    assert bench.blobs() == 200
+
+
+def test_one_jobs_error_is_its_own_and_what_it_wrote_is_taken_back(bench: Bench) -> None:
+    held = bench.busy()
+
+    async def both() -> list[Any]:
+        jobs = [bench.writer.arun(put(b"good")), bench.writer.arun(refuse)]
+        waiting = asyncio.gather(*jobs, return_exceptions=True)
+        await asyncio.sleep(0)
+        bench.gate.set()
+        return await waiting
+
+    good, bad = asyncio.run(both())
+    held.join(20)
+    assert isinstance(good, str)
+    assert isinstance(bad, Refused)
+    assert bench.blobs() == 1
+
+
+def test_a_failed_commit_fails_every_job_in_it(bench: Bench) -> None:
+    held = bench.busy()
+    errors: list[BaseException] = []
+
+    def one(n: int) -> None:
+        try:
+            bench.writer.run(put(b"%d" % n))
+        except Unavailable as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(5)]
+    for thread in threads:
+        thread.start()
+    bench.queued(5)
+    # The held commit has one statement left besides its own COMMIT; each job has three.
+    bench.wire.arm("fail", 2 + 1 + 5 * 3 + 1)
+    bench.gate.set()
+    for thread in (*threads, held):
+        thread.join(20)
+    assert len(errors) == 5
+    assert {getattr(error, "code", "") for error in errors} == {"disk_full"}
+    assert bench.blobs() == 0
+    bench.writer.run(put(b"afterwards"))
+    assert bench.blobs() == 1
+
+
+def test_a_transaction_that_sqlite_itself_gave_up_is_told_to_all(bench: Bench) -> None:
+    def gives_up(tx: Tx) -> None:
+        tx._connection.execute("ROLLBACK")
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with pytest.raises(Unavailable, match="nothing of this step was stored"):
+        bench.writer.run(gives_up)
+    bench.writer.run(put(b"still works"))
+
+
+def test_a_cancelled_caller_is_not_told_but_its_work_is_durable(bench: Bench) -> None:
+    held = bench.busy()
+
+    async def cancelled() -> None:
+        job = asyncio.create_task(bench.writer.arun(put(b"kept")))
+        await asyncio.sleep(0)
+        job.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await job
+        bench.gate.set()
+        await bench.writer.arun(put(b"next"))
+
+    asyncio.run(cancelled())
+    held.join(20)
+    assert bench.blobs() == 2
+
+
+def test_a_loop_that_ended_meanwhile_does_not_stop_the_writer(bench: Bench) -> None:
+    held = bench.busy()
+
+    async def leave() -> None:
+        job = asyncio.ensure_future(bench.writer.arun(put(b"kept")))
+        await asyncio.sleep(0)
+        job.cancel()
+
+    asyncio.run(leave())
+    bench.gate.set()
+    held.join(20)
+    bench.writer.run(put(b"next"))
+    assert bench.blobs() == 2
+
+
+def test_closing_waits_for_the_commit_and_refuses_what_comes_later(bench: Bench) -> None:
+    held = bench.busy()
+    closing = threading.Thread(target=bench.writer.close)
+    closing.start()
+    while not bench.writer._closed:
+        threading.Event().wait(0.001)
+    with pytest.raises(Unavailable, match="closed"):
+        bench.writer.run(put(b"late"))
+    bench.gate.set()
+    closing.join(20)
+    held.join(20)
+    bench.writer.close()
+    assert bench.blobs() == 0
+
+
+def test_a_writer_whose_thread_idles_closes_too(bench: Bench) -> None:
+    asyncio.run(bench.writer.arun(put(b"x")))
+    bench.writer.close()
+    with pytest.raises(Unavailable):
+        asyncio.run(bench.writer.arun(put(b"y")))
+
+
+def _contend(folder: str, name: str, stop: Any) -> None:
+    path = Path(folder) / "holdfast.db"
+    connection = open_store(path, now_ms=1)
+    writer = Writer(connection, path, SimClock(), Turnstile(path.parent))
+
+    def turn(tx: Tx) -> None:
+        last = tx._connection.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0]
+        tx._connection.execute(
+            "INSERT INTO log (seq, at_ms, kind, goal_id, task_id, attempt, body)"
+            " VALUES (?, 0, 'decision', 0, 0, 0, ?)",
+            (last + 1, name),
+        )
+
+    while not stop.is_set():
+        writer.run(turn)
+    writer.close()
+
+
+def test_two_processes_take_turns_and_neither_starves(tmp_path: Path) -> None:
+    open_store(tmp_path / "holdfast.db", now_ms=1).close()
+    context = multiprocessing.get_context("spawn")
+    stop = context.Event()
+    both = [
+        context.Process(target=_contend, args=(str(tmp_path), name, stop), daemon=True)
+        for name in "ab"
+    ]
+    for process in both:
+        process.start()
+    reader = sqlite3.connect(tmp_path / "holdfast.db")
+    names: list[str] = []
+    while min(names.count("a"), names.count("b")) < 150:
+        assert all(process.is_alive() for process in both)
+        stop.wait(0.05)
+        names = [row[0] for row in reader.execute("SELECT body FROM log ORDER BY seq")]
+    stop.set()
+    for process in both:
+        process.join(60)
+        assert process.exitcode == 0
+    reader.close()
+    begun = max(names.index("a"), names.index("b"))
+    together = names[begun : begun + 200]
+    changes = sum(one != other for one, other in itertools.pairwise(together))
+    assert changes > 60, f"they alternated only {changes} times in {len(together)} turns"
