@@ -20,7 +20,7 @@ from typing import Literal, TypeVar
 from holdfast.context.words import count_terms, terms
 from holdfast.store import Tx
 
-DocumentKind = Literal["output", "incident", "file"]
+DocumentKind = Literal["output", "incident"]
 K = TypeVar("K", bound=Hashable)
 S = TypeVar("S", str, tuple[int, str, DocumentKind])
 
@@ -36,7 +36,7 @@ MMR_RELEVANCE = 0.7
 
 @dataclass(frozen=True, kw_only=True)
 class Hit:
-    """A document that matches. `source` is TASK.ATTEMPT or a blob id, `score` is above zero."""
+    """A document that matches. `source` is TASK.ATTEMPT, `score` is above zero."""
 
     kind: DocumentKind
     source: str
@@ -47,16 +47,30 @@ class Hit:
 
 
 def add_document(
-    tx: Tx, kind: DocumentKind, source: str, *, title: str, body: str, task: int = 0, plan: int = 0
+    tx: Tx, kind: DocumentKind, source: str, *, title: str, body: str, task: int, plan: int
 ) -> None:
     """Index an output or incident of a task. Idempotent by kind and source."""
-    counted = count_terms(f"{title}\n{body}")
-    _add(tx, kind, source, counted, title=title, body=tx.pack(body.encode()), task=task, plan=plan)
+    number = tx.number("document.next")
+    added = tx.run(
+        "document.add",
+        id=number,
+        kind=kind,
+        source=source,
+        task=task,
+        title=title,
+        body=tx.pack(body.encode()),
+    )
+    if added:
+        kept = _kept(count_terms(f"{title}\n{body}"))
+        tx.run("document.index", id=number, terms=" ".join(kept), scope=_scope(plan))
 
 
-def add_file(tx: Tx, blob: str, counted: Mapping[str, int]) -> None:
-    """Index a source file by git's blob id; its text stays in git. Idempotent."""
-    _add(tx, "file", blob, counted, title="", body="", task=0, plan=0)
+def add_file(tx: Tx, blob: str, counted: Mapping[str, int], *, facts: bytes = b"") -> None:
+    """Index a source file by git's blob id, with the facts of its scan. Idempotent."""
+    kept = _kept(counted)
+    number = tx.number("file.next")
+    if tx.run("file.add", id=number, blob=blob, length=len(kept), facts=facts):
+        tx.run("file.index", id=number, terms=" ".join(kept))
 
 
 def search(tx: Tx, query: str, *, plan: int, k: int, without: Collection[int] = ()) -> list[Hit]:
@@ -102,13 +116,13 @@ def search_files(tx: Tx, query: str, *, among: Collection[str]) -> dict[str, flo
     lengths: dict[str, int] = {}
     documents: dict[str, dict[str, int]] = {}
     for term in dict.fromkeys(terms(query)):
-        rows = [row for row in tx.all("document.files_with", term=term) if row["source"] in among]
+        rows = [row for row in tx.all("file.with", term=term) if row["blob_id"] in among]
         if not rows or (len(among) >= COMMON_ROWS_MIN and len(rows) * 2 > len(among)):
             continue
         frequency[term] = len(rows)
         for row in rows:
-            lengths[row["source"]] = row["length"]
-            documents.setdefault(row["source"], {})[term] = row["times"]
+            lengths[row["blob_id"]] = row["length"]
+            documents.setdefault(row["blob_id"], {})[term] = row["times"]
     return bm25(frequency, documents, total=len(among), lengths=lengths)
 
 
@@ -206,33 +220,11 @@ def _telling(tx: Tx, query: str, total: int) -> dict[str, int]:
     return {term: found[term] for term in rare}
 
 
-def _add(
-    tx: Tx,
-    kind: DocumentKind,
-    source: str,
-    counted: Mapping[str, int],
-    *,
-    title: str,
-    body: str,
-    task: int,
-    plan: int,
-) -> None:
-    number = tx.number("document.next")
+def _kept(counted: Mapping[str, int]) -> list[str]:
+    """The terms of a text as they are indexed: the most frequent ones, none repeated too often."""
     kept = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:TERMS_MAX]
-    repeated = [term for term, times in kept for _ in range(min(times, REPEATS_KEPT))]
-    added = tx.run(
-        "document.add",
-        id=number,
-        kind=kind,
-        source=source,
-        task=task,
-        title=title,
-        body=body,
-        length=len(repeated),
-    )
-    if added:
-        tx.run("document.index", id=number, terms=" ".join(repeated), scope=_scope(plan))
+    return [term for term, times in kept for _ in range(min(times, REPEATS_KEPT))]
 
 
 def _scope(plan: int) -> str:
-    return f"p{plan}" if plan else "f"
+    return f"p{plan}"

@@ -54,7 +54,7 @@ def known_facts(tx: Tx, blobs: Sequence[str]) -> dict[str, Facts]:
     """The facts of the blobs that were scanned before; unknown ones are left out."""
     found = {}
     for blob in blobs:
-        row = tx.one("facts.get", blob=blob)
+        row = tx.one("file.facts", blob=blob)
         if row is not None:
             found[blob] = decode_facts(row["facts"])
     return found
@@ -63,8 +63,7 @@ def known_facts(tx: Tx, blobs: Sequence[str]) -> dict[str, Facts]:
 def store_facts(tx: Tx, scanned: Mapping[str, tuple[Facts, Mapping[str, int]]]) -> None:
     """Remember files by blob id: facts for the map, counted terms for the search. Idempotent."""
     for blob, (facts, counted) in scanned.items():
-        if tx.run("facts.put", blob=blob, facts=encode_facts(facts)):
-            retrieve.add_file(tx, blob, counted)
+        retrieve.add_file(tx, blob, counted, facts=encode_facts(facts))
 
 
 def store_map(tx: Tx, tree: str, code: CodeMap) -> None:

@@ -243,8 +243,8 @@ SELECT coalesce(max(id), 0) + 1 FROM documents;
 -- name: document.count
 SELECT coalesce(max(id), 0) FROM documents;
 -- name: document.add
-INSERT INTO documents (id, kind, source, task_id, title, body, length)
-VALUES (:id, :kind, :source, :task, :title, :body, :length) ON CONFLICT (kind, source) DO NOTHING;
+INSERT INTO documents (id, kind, source, task_id, title, body)
+VALUES (:id, :kind, :source, :task, :title, :body) ON CONFLICT (kind, source) DO NOTHING;
 -- name: document.index
 INSERT INTO document_terms (rowid, terms, scope) VALUES (:id, :terms, :scope);
 -- name: document.frequency
@@ -255,15 +255,20 @@ FROM (SELECT rowid, terms FROM document_terms WHERE document_terms MATCH :match
       ORDER BY rank, rowid LIMIT :limit) AS found
 JOIN documents d ON d.id = found.rowid ORDER BY d.id;
 
--- name: document.files_with
-SELECT d.source, d.length, count(*) AS times
-FROM document_instances i JOIN documents d ON d.id = i.doc
-WHERE i.term = :term AND d.kind = 'file' GROUP BY i.doc;
+-- name: file.next
+SELECT coalesce(max(id), 0) + 1 FROM source_files;
+-- name: file.add
+INSERT INTO source_files (id, blob_id, length, facts) VALUES (:id, :blob, :length, :facts)
+ON CONFLICT (blob_id) DO NOTHING;
+-- name: file.index
+INSERT INTO file_terms (rowid, terms) VALUES (:id, :terms);
+-- name: file.facts
+SELECT facts FROM source_files WHERE blob_id = :blob;
+-- name: file.with
+SELECT s.blob_id, s.length, count(*) AS times
+FROM file_instances i JOIN source_files s ON s.id = i.doc
+WHERE i.term = :term GROUP BY i.doc;
 
--- name: facts.get
-SELECT facts FROM file_facts WHERE blob_id = :blob;
--- name: facts.put
-INSERT INTO file_facts (blob_id, facts) VALUES (:blob, :facts) ON CONFLICT (blob_id) DO NOTHING;
 -- name: map.get
 SELECT map FROM tree_maps WHERE tree_id = :tree;
 -- name: map.put

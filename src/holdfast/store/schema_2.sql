@@ -16,31 +16,36 @@ CREATE TABLE task_steers (
     PRIMARY KEY (task_id, number)
 ) WITHOUT ROWID;
 
--- Outputs and incidents are searched within their plan; files (by git's blob id) have no plan.
+-- Outputs and incidents, searched within their plan.
 CREATE TABLE documents (
     id       INTEGER PRIMARY KEY,
-    kind     TEXT NOT NULL CHECK (kind IN ('output', 'incident', 'file')),
-    source   TEXT NOT NULL,                    -- TASK.ATTEMPT, or a blob id
-    task_id  INTEGER NOT NULL,                 -- 0 for files
+    kind     TEXT NOT NULL CHECK (kind IN ('output', 'incident')),
+    source   TEXT NOT NULL,                    -- TASK.ATTEMPT
+    task_id  INTEGER NOT NULL,
     title    TEXT NOT NULL,
-    body     TEXT NOT NULL,                    -- text, or @sha256 of a blob; empty for files
-    length   INTEGER NOT NULL,                 -- terms in the index
+    body     TEXT NOT NULL,                    -- text, or @sha256 of a blob
     UNIQUE (kind, source)
 );
 
--- `terms` is cut by context.words, so that identifiers and CJK are found; `scope` is p<plan> or f.
+-- `terms` is cut by context.words, so that identifiers and CJK are found; `scope` is p<plan>.
 CREATE VIRTUAL TABLE document_terms USING fts5 (
     terms, scope, tokenize = "unicode61 remove_diacritics 0 tokenchars '_'"
 );
 CREATE VIRTUAL TABLE document_vocabulary USING fts5vocab (document_terms, 'row');
-CREATE VIRTUAL TABLE document_instances USING fts5vocab (document_terms, 'instance');
 
--- What a source file defines and mentions, by git's blob id; a tree's graph is made from these. Both
--- are caches: deleting their rows loses nothing.
-CREATE TABLE file_facts (
-    blob_id  TEXT PRIMARY KEY,
+-- Source files by git's blob id: the terms they hold, and what they define and mention; a tree's map
+-- is made from these. Both are caches: deleting all of their rows loses nothing.
+CREATE TABLE source_files (
+    id       INTEGER PRIMARY KEY,
+    blob_id  TEXT NOT NULL UNIQUE,
+    length   INTEGER NOT NULL,                 -- terms in the index
     facts    BLOB NOT NULL
-) WITHOUT ROWID;
+);
+
+CREATE VIRTUAL TABLE file_terms USING fts5 (
+    terms, content = '', tokenize = "unicode61 remove_diacritics 0 tokenchars '_'"
+);
+CREATE VIRTUAL TABLE file_instances USING fts5vocab (file_terms, 'instance');
 
 CREATE TABLE tree_maps (
     tree_id  TEXT PRIMARY KEY,
