@@ -22,6 +22,7 @@ from pathlib import Path
 
 from common import PEER_PYTHON
 from holdfast.context.codemap import Facts, scan
+from holdfast.context.words import tokens
 
 _WORD = re.compile(r"[a-z0-9_]+")
 _STRIP = re.compile(r"\W+")
@@ -106,7 +107,7 @@ def _sent(system: str, paths: tuple[str, ...], content: int) -> tuple[str, list[
 
 @lru_cache(maxsize=100_000)
 def _scan(path: str, text: str) -> Facts:
-    return scan(path, text)
+    return scan(path, text, tokens(text))
 
 
 @lru_cache(maxsize=100_000)

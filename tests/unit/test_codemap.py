@@ -17,6 +17,7 @@ from holdfast.context.codemap import (
     rank,
     scan,
 )
+from holdfast.context.words import tokens
 from holdfast.engine.library import known_map
 from holdfast.errors import NotFound
 from holdfast.worker.library import FILE_BYTES_MAX, read_tree
@@ -29,8 +30,12 @@ FILES = {
 }
 
 
+def scanned(path: str, text: str) -> Facts:
+    return scan(path, text, tokens(text))
+
+
 def mapped(files: dict[str, str]):
-    return build((path, f"blob-{path}", scan(path, text)) for path, text in files.items())
+    return build((path, f"blob-{path}", scanned(path, text)) for path, text in files.items())
 
 
 def test_a_file_leads_to_the_files_that_define_what_it_mentions() -> None:
@@ -60,12 +65,12 @@ def test_paths_are_scored_by_their_own_words() -> None:
 
 
 def test_scanning_survives_broken_source_and_knows_other_languages() -> None:
-    assert scan("a.py", "def broken(:\nclass Fine").defines == ("Fine", "broken")
-    assert scan("a.rs", "pub async fn serve() {}\npub(crate) struct Hub;").defines == (
+    assert scanned("a.py", "def broken(:\nclass Fine").defines == ("Fine", "broken")
+    assert scanned("a.rs", "pub async fn serve() {}\npub(crate) struct Hub;").defines == (
         "Hub",
         "serve",
     )
-    assert scan("a.txt", "") == Facts(defines=(), mentions={})
+    assert scanned("a.txt", "") == Facts(defines=(), mentions={})
 
 
 def test_an_outline_shows_definitions_the_query_names_first_and_counts_the_rest() -> None:

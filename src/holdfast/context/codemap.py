@@ -32,8 +32,8 @@ PRECISION = 2e-5
 PUSHES_MAX = 20_000
 CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
-# Weights of the three rankings, chosen by benchmarks/context.py on histories it does not print.
-CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT = 1.0, 0.3, 0.3
+# Weights of the three rankings, set on the even questions of benchmarks/context.py.
+CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT = 1.0, 0.3, 0.15
 
 _NAME = re.compile(r"[A-Za-z_]\w{2,}")
 _PYTHON = re.compile(
@@ -66,13 +66,13 @@ class CodeMap:
     path_terms: tuple[tuple[str, ...], ...]
 
 
-def scan(path: str, text: str) -> Facts:
-    """The facts of one file; text past `FILE_CHARS_MAX` is not read."""
-    text = text[:FILE_CHARS_MAX]
+def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
+    """The facts of one file with its counted tokens."""
     pattern = _PYTHON if path.endswith((".py", ".pyi")) else _OTHER
     found = (match.group(match.lastindex or 0) for match in pattern.finditer(text))
     defines = tuple(sorted({name for name in found if len(name) > 2}))
-    return Facts(defines=defines, mentions=dict(sorted(Counter(_NAME.findall(text)).items())))
+    mentions = {name: counted[name] for name in sorted(counted) if _NAME.fullmatch(name)}
+    return Facts(defines=defines, mentions=mentions)
 
 
 def build(files: Iterable[tuple[str, str, Facts]]) -> CodeMap:

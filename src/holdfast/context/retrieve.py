@@ -27,8 +27,8 @@ S = TypeVar("S", str, tuple[int, str, DocumentKind])
 K1, B = 1.2, 0.75
 QUERY_TERMS_MAX = 24
 CANDIDATES_MAX = 400
-REPEATS_KEPT = 6  # more occurrences of a term hardly raise BM25, and cost room in the index
 TERMS_MAX = 4000
+REPEATS_MAX = 5
 # In fewer rows than this, no term is too common to tell them apart.
 COMMON_ROWS_MIN = 8
 MMR_RELEVANCE = 0.7
@@ -221,9 +221,12 @@ def _telling(tx: Tx, query: str, total: int) -> dict[str, int]:
 
 
 def _kept(counted: Mapping[str, int]) -> list[str]:
-    """The terms of a text as they are indexed: the most frequent ones, none repeated too often."""
+    """The terms of a text as they are indexed: the most frequent, each log2 of its count times.
+
+    More occurrences hardly raise BM25, and each costs room in the index and time in a search.
+    """
     kept = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:TERMS_MAX]
-    return [term for term, times in kept for _ in range(min(times, REPEATS_KEPT))]
+    return [term for term, times in kept for _ in range(min(times.bit_length(), REPEATS_MAX))]
 
 
 def _scope(plan: int) -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from functools import lru_cache
 
 TERM_CHARS_MAX = 64
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _TOKEN = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+")
+_ASCII_TOKEN = re.compile(r"\w+", re.ASCII)
 _IS_CJK = re.compile(rf"[{_CJK}]")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
 
@@ -35,12 +37,22 @@ def terms(text: str) -> list[str]:
     return found
 
 
-def count_terms(text: str) -> Counter[str]:
+def count_terms(text: str) -> dict[str, int]:
     """How often each term occurs; faster than `terms` for long texts, since tokens repeat."""
-    found: Counter[str] = Counter()
-    for token, times in Counter(_TOKEN.findall(text)).items():
+    return fold(tokens(text))
+
+
+def tokens(text: str) -> Counter[str]:
+    """How often each word, identifier or CJK run occurs, before it is cut into terms."""
+    return Counter((_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text))
+
+
+def fold(counted: Mapping[str, int]) -> dict[str, int]:
+    """Counted tokens as counted terms."""
+    found: dict[str, int] = {}
+    for token, times in counted.items():
         for term in _cut(token):
-            found[term] += times
+            found[term] = found.get(term, 0) + times
     return found
 
 

@@ -11,7 +11,7 @@ from itertools import islice
 
 from holdfast.adapters.repository import Repository
 from holdfast.context.codemap import CodeMap, Facts, build, scan
-from holdfast.context.words import count_terms
+from holdfast.context.words import fold, tokens
 from holdfast.engine import Engine
 from holdfast.engine.library import known_facts, known_map, store_facts, store_map
 
@@ -56,6 +56,7 @@ def _index(
     for blob, content in zip(blobs, repository.contents(blobs), strict=True):
         binary = b"\0" in content[:8192]
         text = "" if binary else redact(content.decode(errors="replace"))
-        scanned[blob] = (scan(path_of[blob], text), count_terms(text))
+        counted = tokens(text)
+        scanned[blob] = (scan(path_of[blob], text, counted), fold(counted))
     engine.call(store_facts, scanned)
     return {blob: facts for blob, (facts, _) in scanned.items()}
