@@ -28,8 +28,9 @@ FILE_CHARS_MAX = 400_000
 DEFINERS_MAX = 8  # a name that more files define tells nothing about where it comes from
 LINKS_PER_FILE_MAX = 40
 RESTART = 0.3
-PRECISION = 2e-5
-PUSHES_MAX = 20_000
+SEEDS_MAX = 40
+PRECISION = 1e-4
+PUSHES_MAX = 5_000
 CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
 # Weights of the three rankings, set on the even questions of benchmarks/context.py.
@@ -147,7 +148,7 @@ def relevant(code: CodeMap, found: Mapping[str, float], query: str) -> list[tupl
     parts = (
         (CONTENT_WEIGHT, content),
         (PATH_WEIGHT, path_scores(code, query)),
-        (GRAPH_WEIGHT, rank(code, found)),
+        (GRAPH_WEIGHT, rank(code, dict(best(found)[:SEEDS_MAX]))),
     )
     total: defaultdict[str, float] = defaultdict(float)
     for weight, scores in parts:
