@@ -13,6 +13,7 @@ from holdfast import cli
 from holdfast.app import App, build, context
 from holdfast.app.goals import Wish, start, work
 from holdfast.config import load
+from holdfast.context.retrieve import add_document
 from holdfast.engine.links import create_link
 from holdfast.engine.listing import task_row
 from holdfast.engine.record import attempt_record
@@ -318,6 +319,40 @@ def test_past_trouble_is_found_and_a_take_that_has_begun_is_never_rendered_again
     context.decide(here.app, 3, "pin", "README.md", author="ada", reason="late")
     assert context.preview(here.app, 3)["sha256"] == recorded
     assert here.app.engine.read(task_row, 3)["state"] == "succeeded"
+
+
+def test_a_search_that_fails_is_shown_as_such_and_never_as_an_empty_item(place) -> None:
+    import sqlite3
+
+    here = place(context="curated")
+    here.start(PLAN.replace('requires = ["find"]\n', ""))
+    body = "The socket pool is long. " * 200
+    here.app.engine.call(add_document, "output", "3.9", title="t", body=body, task=3, plan=1)
+    assert "Output 3.9" in items(context.preview(here.app, 1))
+    with sqlite3.connect(here.app.home / "holdfast.db") as store:
+        store.execute("DELETE FROM blobs")
+    store.close()
+    row = items(context.preview(here.app, 1))["Past outputs"]
+    assert row["fate"] == "out"
+    assert "the search failed: blob" in row["reason"]
+
+
+def test_of_two_equal_outputs_one_is_shown_and_the_other_explained(place) -> None:
+    here = place(context="curated")
+    here.start()
+    for task in (2, 3):
+        here.app.engine.call(
+            add_document,
+            "output",
+            f"{task}.9",
+            title="t",
+            body="The socket pool leaks in reader.py",
+            task=task,
+            plan=1,
+        )
+    rows = items(context.preview(here.app, 1))
+    assert rows["Output 2.9"]["fate"] == "whole"
+    assert rows["Output 3.9"]["reason"].endswith("left out: repeats 2.9")
 
 
 def test_the_names_other_tools_read_answer_with_the_runs_and_their_contexts(place) -> None:
