@@ -91,3 +91,15 @@ def test_the_readme_tour_prints_what_the_readme_says(tmp_path: Path) -> None:
             env={"PATH": f"{bin_folder}:/usr/bin:/bin", "HOME": str(tmp_path)},
         )
         assert steady(done.stdout) == steady(expected), f"$ {command}\n{done.stderr}"
+
+
+def test_every_requirement_of_the_context_page_names_tests_that_exist() -> None:
+    page = (ROOT / "docs/context.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (C\d+) \| (.*) \|$", page, re.MULTILINE)
+    assert [row for row, _ in rows] == [f"C{number}" for number in range(1, 38)]
+    for row, text in rows:
+        file = ""
+        for named, test in re.findall(r"`(test_\w+\.py|…)(?:::(test_\w+))?`", text):
+            file = file if named == "…" else named
+            (found,) = (ROOT / "tests").rglob(file) if file else (None,)
+            assert test in (found.read_text(encoding="utf-8") if found else ""), (row, file, test)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -135,6 +136,30 @@ class Repository:
     def files(self, tree: str) -> list[str]:
         """Sorted names of the files in a tree or commit."""
         return self._git.names("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
+
+    def entries(self, tree: str) -> list[tuple[str, str, int]]:
+        """The regular files of a tree as (name, blob id, bytes), sorted by name."""
+        found = []
+        for row in self._git.names("ls-tree", "-r", "-z", "-l", "--full-tree", tree):
+            fields, _, name = row.partition("\t")
+            mode, _, blob, size = fields.split()
+            if mode.startswith("100"):
+                found.append((name, blob, int(size)))
+        return found
+
+    def contents(self, blobs: Sequence[str]) -> list[bytes]:
+        """The bytes of many blobs from one git process, in the order asked for."""
+        answer = self._git.run("cat-file", "--batch", stdin="\n".join([*blobs, ""]).encode())
+        found, at = [], 0
+        for blob in blobs:
+            line, _, _ = answer[at : at + 256].partition(b"\n")
+            fields = line.split()
+            if len(fields) != 3:
+                raise NotFound(f"object {blob} is not in {self._git_dir}")
+            start = at + len(line) + 1
+            found.append(answer[start : start + int(fields[2])])
+            at = start + int(fields[2]) + 1
+        return found
 
     def changed(self, before: str, after: str) -> list[str]:
         """Sorted names of what differs between two commits or trees."""

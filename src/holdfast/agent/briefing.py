@@ -14,24 +14,28 @@ from holdfast.agent.chain import chain
 from holdfast.agent.conversation import encode
 from holdfast.agent.edits import format_of
 from holdfast.agent.edits import offered as edit_offers
-from holdfast.context.bundle import Bundle, Candidate, fit
+from holdfast.context.bundle import PLAIN, Bundle, Candidate, Rules, fit
+from holdfast.context.steer import Steer, steered, unseen
 from holdfast.domain.model import Claim, Outcome
 from holdfast.domain.ports import ToolSpec
 from holdfast.errors import Refused
 
 TEMPLATES = ("corrective", "cut", "empty")
+INDEX_RULES = "index_rules"
 FILES_LISTED_MAX = 400
 
 
 @dataclass(frozen=True, kw_only=True)
 class Related:
-    """Another task of the plan: how it relates, and what came of it."""
+    """Another task: how it relates, and what came of it. `outside` is one of another plan."""
 
     key: str
     kind: str
     title: str
     state: str
     answer: str
+    id: int = 0
+    outside: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +44,8 @@ class Surroundings:
 
     `files` are the names in the base tree; `read` gives one's text, or None when there is none or
     it is binary. `reflection` says how the take before failed. `undo` are the trees to walk back.
+    `more` was found beside what the task names: its index, past outputs, a map. `find` gives the
+    text of a pinned source that is none of these, or None. `index_rules` bind the task's output.
     """
 
     files: Sequence[str] = ()
@@ -47,6 +53,11 @@ class Surroundings:
     related: Sequence[Related] = ()
     reflection: str = ""
     undo: tuple[str, ...] = ()
+    rules: Rules = PLAIN
+    steers: Sequence[Steer] = ()
+    more: Sequence[Candidate] = ()
+    find: Callable[[str], str | None] = lambda source: None
+    index_rules: str = ""
 
 
 def brief(
@@ -57,7 +68,11 @@ def brief(
     tools: Sequence[ToolSpec],
     budget_tokens: int,
 ) -> Bundle:
-    """The bundle of a new take. Raises `Refused` when a file the task names is not in its base."""
+    """The bundle of a new take.
+
+    Raises `Refused` when a file the task names is not in its base, or when the task's own text is
+    over the budget.
+    """
     task = claim.spec
     missing = [path for path in task.files if path not in set(around.files)]
     if missing:
@@ -65,7 +80,15 @@ def brief(
             f"task {task.key!r} names {missing[0]!r}, which is not in the repository",
             code="missing_file",
         )
-    text, items = fit(_head(claim), _candidates(claim, around), budget_tokens=budget_tokens)
+    text, items = fit(
+        _head(claim, around.rules),
+        [*_candidates(claim, around), *_pinned(claim, around)],
+        budget_tokens=budget_tokens,
+        rules=around.rules,
+    )
+    templates = {name: prompts.load(name) for name in TEMPLATES}
+    if around.index_rules:
+        templates[INDEX_RULES] = around.index_rules
     format = format_of(chain(model)[0]) if model else "search_replace"
     offered = edit_offers(tools, format) if task.kind == "agent" else ()
     return Bundle(
@@ -76,7 +99,7 @@ def brief(
         system=_system(task.policy.calls, offered),
         user=text,
         tools=offered,
-        templates={name: prompts.load(name) for name in TEMPLATES},
+        templates=templates,
         items=items,
         budget_tokens=budget_tokens,
         undo=around.undo,
@@ -96,7 +119,7 @@ def _system(calls: str, tools: Sequence[ToolSpec]) -> str:
     return f"{system}\n\n{prompts.fill(prompts.load('calls_json'), tools=listing)}"
 
 
-def _head(claim: Claim) -> str:
+def _head(claim: Claim, rules: Rules) -> str:
     task = claim.spec
     parts = [f"# Task: {task.label}", task.prompt.strip() or claim.goal_text.strip()]
     if claim.goal_text.strip() not in task.prompt:
@@ -104,10 +127,34 @@ def _head(claim: Claim) -> str:
     if task.checks:
         lines = "\n".join(f"- `{command}`" for command in task.checks)
         parts.append(f"The task is done when each of these commands succeeds:\n{lines}")
+    if rules.fenced:
+        parts.append(prompts.load("context"))
     return "\n\n".join(parts)
 
 
 def _candidates(claim: Claim, around: Surroundings) -> list[Candidate]:
+    """Everything that could be shown, with what people decided about it."""
+    return steered([*_named(claim, around), *around.more], around.steers)
+
+
+def _pinned(claim: Claim, around: Surroundings) -> list[Candidate]:
+    """Pins of what is no candidate by itself; one that cannot be found is explained, not lost."""
+    found = []
+    for steer in unseen(_candidates(claim, around), around.steers):
+        text = around.find(steer.source)
+        found.append(
+            Candidate(
+                source=steer.source,
+                kind="pin",
+                reason=f"pinned {steer.words}",
+                text=text or "",
+                excluded="" if text else "there is no such file or task output",
+            )
+        )
+    return found
+
+
+def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
     found = [
         Candidate(
             source=path,
@@ -130,14 +177,16 @@ def _candidates(claim: Claim, around: Surroundings) -> list[Candidate]:
         if other.kind in ("requires", "refers") and other.answer:
             found.append(
                 Candidate(
-                    source=f"Task {other.key}",
+                    source=f"Task {other.id}" if other.outside else f"Task {other.key}",
                     kind="requires" if other.kind == "requires" else "refers",
                     reason=f"{other.kind}: {other.title}",
                     text=other.answer,
+                    cite=f"task {other.id}",
                 )
             )
-    if len(around.related) > 1:
-        lines = "\n".join(f"- {other.key}: {other.title}" for other in around.related)
+    plan = [other for other in around.related if not other.outside]
+    if len(plan) > 1:
+        lines = "\n".join(f"- {other.key}: {other.title}" for other in plan)
         found.append(Candidate(source="The plan", kind="plan", reason="other tasks", text=lines))
     if around.files:
         found.append(_tree(around.files))

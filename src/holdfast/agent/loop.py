@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.agent import evidence
 from holdfast.agent.actions import Actions, Call, parse
+from holdfast.agent.briefing import INDEX_RULES
 from holdfast.agent.chain import Move, asked, chain, moved, next_model
 from holdfast.agent.conversation import Conversation, encode, first_difference
 from holdfast.agent.edits import Edits, Fallback, advice
@@ -22,6 +23,7 @@ from holdfast.agent.guards import Guards, Stop
 from holdfast.agent.journal import Effectful, Journal, Performed
 from holdfast.agent.verify import corrective, describe, proven, verify
 from holdfast.context.bundle import Bundle
+from holdfast.context.rules import broken
 from holdfast.context.tokens import count_tokens
 from holdfast.domain.model import CheckResult, Fence, Outcome
 from holdfast.domain.ports import (
@@ -291,6 +293,19 @@ async def conclude(job: Job, answer: str, results: tuple[CheckResult, ...]) -> O
     """The end of an attempt that says it is done: passed, unverified, or failed by its checks."""
     await job.journal.flush()
     done = tuple(describe(result) for result in results if result.verdict == "pass")
+    breaches = broken(job.bundle.templates.get(INDEX_RULES, ""), answer)
+    if breaches:
+        return Outcome(
+            kind="failed",
+            failure="logic",
+            reason="index_rule",
+            detail="; ".join(breaches),
+            answer=answer,
+            checks=results,
+            done=done,
+            remaining=tuple(breaches),
+            tree=job.journal.tree,
+        )
     if proven(results) or not results:
         return Outcome(
             kind="passed" if results else "unverified",

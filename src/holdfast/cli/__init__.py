@@ -41,6 +41,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("goal", "holdfast.cli.goal", "list, show or cancel goals"),
     Command("plan", "holdfast.cli.plan", "list, show, export, pause or resume plans"),
     Command("task", "holdfast.cli.task", "list or show tasks, force one past a requirement"),
+    Command("link", "holdfast.cli.link", "what requires or refers to what, and what blocks what"),
+    Command("context", "holdfast.cli.context", "what an attempt is shown and why; pin, exclude"),
     Command("attempt", "holdfast.cli.attempt", "list attempts, show one with its journal"),
     Command("approval", "holdfast.cli.approval", "what waits for a person, and the answers"),
     Command("doctor", "holdfast.cli.doctor", "what this machine and this store can do"),

@@ -3,45 +3,132 @@
 A bundle is everything an attempt's conversation begins with and depends on: rendered prompts, tool
 specs, model, seed and the task with its policy. It is stored once, by content; nothing of it is
 rendered again, so new prompt files or settings never change a take that has begun.
+
+Owns who gets budget and how an item looks; `context.shorten` owns what is left of one that is too
+long. Invariants: the rendered text is never over budget, headings included, by the counter given;
+the same candidates give the same bytes in whatever order they come; under `CURATED` rules no item's
+text can look like a heading or end its own fence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from holdfast.context.shorten import head_and_tail, head_only, summary
 from holdfast.context.tokens import count_tokens
 from holdfast.domain.model import TaskSpec
 from holdfast.domain.ports import ToolSpec
+from holdfast.errors import Refused
 
 FORMAT = 1
-ItemKind = Literal["task", "reflection", "file", "requires", "refers", "plan", "tree"]
+ItemKind = Literal[
+    "task",
+    "index",
+    "pin",
+    "reflection",
+    "file",
+    "requires",
+    "refers",
+    "plan",
+    "retrieved",
+    "map",
+    "tree",
+]
+Fate = Literal["whole", "cut", "summary", "out"]
+Counter = Callable[[str], int]
 
 # Who gets budget first; a floor keeps a big tier from starving the others.
-TIERS: tuple[ItemKind, ...] = ("reflection", "requires", "file", "refers", "plan", "tree")
+TIERS: tuple[ItemKind, ...] = (
+    "index",
+    "pin",
+    "reflection",
+    "requires",
+    "file",
+    "refers",
+    "plan",
+    "retrieved",
+    "map",
+    "tree",
+)
+ORDERS: Mapping[str, tuple[ItemKind, ...]] = {
+    "default": TIERS,
+    "dependencies_first": (
+        "index",
+        "reflection",
+        "requires",
+        "refers",
+        "plan",
+        "retrieved",
+        "map",
+        "pin",
+        "file",
+        "tree",
+    ),
+}
 FLOOR_TOKENS = 150
+INDEX_TOKENS_MAX = 600
+
+# What stands behind an item: how far a model may believe it.
+TRUST: Mapping[ItemKind, str] = {
+    "task": "the task itself",
+    "index": "rules of this goal",
+    "pin": "chosen by a person",
+    "reflection": "recorded by Holdfast",
+    "file": "the repository",
+    "requires": "a model's output",
+    "refers": "a model's output",
+    "plan": "the plan",
+    "retrieved": "a model's output, found by words",
+    "map": "the repository, found by words",
+    "tree": "the repository",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """Something that could be shown: where it comes from, why, and its full text."""
+    """Something that could be shown: where it comes from, why, and its full text.
+
+    `cite` is the id a model quotes it by, `rank` its place within its tier. `excluded` says who or
+    what keeps it out, and why; it is explained in the bundle but never shown.
+    """
 
     source: str
     kind: ItemKind
     reason: str
     text: str
+    cite: str = ""
+    rank: int = 0
+    excluded: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """What became of a candidate: shown whole, cut, or left out, and why."""
+    """What became of a candidate: shown whole, cut, summed up, or left out, and why."""
 
     source: str
     kind: ItemKind
     reason: str
     tokens: int
-    fate: Literal["whole", "cut", "out"]
+    fate: Fate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """How candidates compete and look. `query` is what a summary keeps.
+
+    `fenced` marks every item off with its kind, citation and trust, so that text inside cannot pose
+    as another item; without it items look as they did before there were rules.
+    """
+
+    order: tuple[ItemKind, ...] = TIERS
+    fenced: bool = False
+    query: str = ""
+
+
+PLAIN = Rules()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,60 +153,105 @@ class Bundle:
 
 
 def fit(
-    head: str, candidates: Sequence[Candidate], *, budget_tokens: int
+    head: str,
+    candidates: Sequence[Candidate],
+    *,
+    budget_tokens: int,
+    rules: Rules = PLAIN,
+    count: Counter = count_tokens,
 ) -> tuple[str, tuple[Item, ...]]:
     """Render `head` and as many candidates as fit, headings included; returns text and fates.
 
-    Tiers are served in order, each first up to its floor, then with what is left. The same input
-    gives the same bytes. `head` is mandatory and is never cut.
+    Tiers are served in order, each first up to its floor, then with what is left. `head` is
+    mandatory and is never cut: a budget below it is `Refused` with the smallest that works.
     """
-    ordered = sorted(candidates, key=lambda item: (TIERS.index(item.kind), item.source, item.text))
-    left = budget_tokens - count_tokens(head)
-    granted: dict[int, int] = {}
-    for floor in (True, False):
-        for index, item in enumerate(ordered):
-            cost = _cost(_section(item, item.text))
-            wish = min(cost, FLOOR_TOKENS) if floor else cost
-            extra = max(0, min(wish - granted.get(index, 0), left))
-            granted[index] = granted.get(index, 0) + extra
-            left -= extra
-    parts, fates = [head], []
-    for index, item in enumerate(ordered):
-        text, fate = _trim(item, granted[index])
-        tokens = count_tokens(text)
-        if fate != "out":
-            parts.append(text)
-        fates.append(
-            Item(source=item.source, kind=item.kind, reason=item.reason, tokens=tokens, fate=fate)
+    smallest = count(head)
+    if smallest > budget_tokens:
+        raise Refused(
+            f"the task's own text is {smallest} tokens, over the bundle's {budget_tokens}",
+            hint=f"bundle_tokens must be at least {smallest}",
+            code="budget_too_small",
         )
-    return "\n\n".join(parts), tuple(fates)
+    ordered = sorted(candidates, key=lambda item: _place(item, rules))
+    costs = [
+        0 if item.excluded else _cost(_section(item, item.text, rules.fenced), count)
+        for item in ordered
+    ]
+    room = budget_tokens - smallest
+    while True:
+        parts, fates = [head], []
+        for item, cost, grant in zip(ordered, costs, _grants(ordered, costs, room), strict=True):
+            text, fate = _shown(item, cost, grant, rules, count)
+            if text:
+                parts.append(text)
+            fates.append(_item(item, text, fate, count))
+        rendered = "\n\n".join(parts)
+        over = count(rendered) - budget_tokens
+        if over <= 0:
+            return rendered, tuple(fates)
+        room = max(0, room - over)  # the counts of a real tokenizer do not quite add up
 
 
-def _cost(section: str) -> int:
+def _place(item: Candidate, rules: Rules) -> tuple[int | str, ...]:
+    """Its place in the text: total, so that the order in which candidates come cannot matter."""
+    tier = rules.order.index(item.kind)
+    return tier, item.rank, item.source, item.text, item.reason, item.cite, item.excluded
+
+
+def _grants(items: Sequence[Candidate], costs: Sequence[int], room: int) -> list[int]:
+    granted = [0] * len(items)
+    for floor in (True, False):
+        for index, (item, cost) in enumerate(zip(items, costs, strict=True)):
+            most = min(cost, INDEX_TOKENS_MAX) if item.kind == "index" else cost
+            wish = min(most, FLOOR_TOKENS) if floor else most
+            extra = max(0, min(wish - granted[index], room))
+            granted[index] += extra
+            room -= extra
+    return granted
+
+
+def _cost(section: str, count: Counter) -> int:
     """What a section takes of the budget, with the blank line that sets it off."""
-    return count_tokens(f"\n\n{section}")
+    return count(f"\n\n{section}")
 
 
-def _section(item: Candidate, text: str) -> str:
-    return f"## {item.source} ({item.reason})\n\n{text}"
+def _item(item: Candidate, text: str, fate: Fate, count: Counter) -> Item:
+    reason = f"{item.reason}; left out: {item.excluded}" if item.excluded else item.reason
+    return Item(source=item.source, kind=item.kind, reason=reason, tokens=count(text), fate=fate)
 
 
-def _trim(item: Candidate, tokens: int) -> tuple[str, Literal["whole", "cut", "out"]]:
-    """The item within its grant: whole, its head with a line that says so, or nothing."""
-    whole = _section(item, item.text)
-    if _cost(whole) <= tokens:
-        return whole, "whole"
-    lines = item.text.splitlines()
-    low, high = 0, len(lines)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _cost(_cut(item, lines, middle)) <= tokens:
-            low = middle
-        else:
-            high = middle - 1
-    return (_cut(item, lines, low), "cut") if low else ("", "out")
+def _shown(
+    item: Candidate, cost: int, grant: int, rules: Rules, count: Counter
+) -> tuple[str, Fate]:
+    """The item within its grant: whole, shortened with a line that says so, or nothing."""
+    if item.excluded:
+        return "", "out"
+    if cost <= grant:
+        return _section(item, item.text, rules.fenced), "whole"
+
+    def fits(text: str) -> bool:
+        return _cost(_section(item, text, rules.fenced), count) <= grant
+
+    fate: Fate
+    if not rules.fenced or item.kind in ("map", "tree", "plan"):
+        short, fate = head_only(item.text, fits), "cut"
+    elif item.kind in ("requires", "refers", "retrieved"):
+        short, fate = summary(item.text, rules.query, fits, whole=item.cite), "summary"
+    else:
+        short, fate = head_and_tail(item.text, fits), "cut"
+    return (_section(item, short, rules.fenced), fate) if short else ("", "out")
 
 
-def _cut(item: Candidate, lines: Sequence[str], keep: int) -> str:
-    note = f"[… {len(lines) - keep} more lines left out]"
-    return _section(item, "\n".join([*lines[:keep], note]))
+def _section(item: Candidate, text: str, fenced: bool) -> str:
+    if not fenced:
+        return f"## {item.source} ({item.reason})\n\n{text}"
+    cite = f" [{_line(item.cite)}]" if item.cite else ""
+    longest = max((len(run) for run in re.findall("~+", text)), default=0)
+    fence = "~" * max(3, longest + 1)
+    title = f"## {_line(item.source)}{cite} · {item.kind} · {_line(item.reason)}"
+    return f"{title} · trust: {TRUST[item.kind]}\n\n{fence}\n{text}\n{fence}"
+
+
+def _line(text: str) -> str:
+    """One printable line: nothing in a name or reason can begin a line of its own."""
+    return "".join(char if char.isprintable() else " " for char in text)

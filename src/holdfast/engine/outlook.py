@@ -11,7 +11,7 @@ import msgspec
 from holdfast.domain.model import Outcome
 from holdfast.domain.ports import Usage
 from holdfast.engine.rows import need, outcome_of, spec_of, spent_by
-from holdfast.store import Tx
+from holdfast.store import Row, Tx
 from holdfast.trace.events import readable
 
 
@@ -30,7 +30,10 @@ class Outlook:
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbour:
-    """Another task of the same plan, seen from one task: `kind` is the link, or `plan`."""
+    """Another task, seen from one task: `kind` is the link, or `plan` for a mere neighbour.
+
+    `outside` is true for a linked task of another plan, which counts as `refers`.
+    """
 
     id: int
     key: str
@@ -38,6 +41,7 @@ class Neighbour:
     title: str
     state: str
     answer: str
+    outside: bool = False
 
 
 def outlook(tx: Tx, goal: int) -> Outlook:
@@ -53,24 +57,31 @@ def outlook(tx: Tx, goal: int) -> Outlook:
 
 
 def neighbours(tx: Tx, task_id: int) -> list[Neighbour]:
-    """The other tasks of a task's plan in plan order, with how they are linked to it."""
+    """The other tasks of a task's plan in plan order, then linked ones of other plans."""
     task = need(tx, "task", id=task_id)
-    linked = {row["id"]: row["kind"] for row in tx.all("link.of_task", id=task_id)}
-    found = []
-    for row in tx.all("task.of_plan", plan=task["plan_id"]):
-        if row["id"] == task_id:
-            continue
-        found.append(
-            Neighbour(
-                id=row["id"],
-                key=row["key"],
-                kind=linked.get(row["id"], "plan"),
-                title=spec_of(row).label,
-                state=row["state"],
-                answer=_answer(tx, row["id"], row["attempts"]),
-            )
-        )
-    return found
+    links = tx.all("link.of_task", id=task_id)
+    linked: dict[int, str] = {}
+    for kind in ("requires", "refers", "duplicates", "relates_to"):
+        for row in links:
+            if row["kind"] == kind:
+                linked.setdefault(row["id"], kind)
+    plan = [
+        _neighbour(tx, row, linked.get(row["id"], "plan"))
+        for row in tx.all("task.of_plan", plan=task["plan_id"])
+        if row["id"] != task_id
+    ]
+    outside = {
+        row["id"]: _neighbour(tx, row, "refers", outside=True)
+        for row in links
+        if row["plan_id"] != task["plan_id"] and row["kind"] in ("requires", "refers")
+    }
+    return [*plan, *outside.values()]
+
+
+def answer_of(tx: Tx, task_id: int) -> str | None:
+    """What a task's newest attempt answered, anywhere in the store; None when there is none."""
+    row = tx.one("task.get", id=task_id)
+    return None if row is None else _answer(tx, task_id, row["attempts"]) or None
 
 
 def last_report(tx: Tx, task_id: int, *, before: int) -> Outcome | None:
@@ -180,6 +191,18 @@ def _outcome(state: str, reason: str, tasks: Sequence[Any], ends: Sequence[Outco
 def _last_end(tx: Tx, task_id: int) -> Outcome | None:
     rows = [row for row in tx.all("attempt.of_task", task=task_id) if row["state"] == "ended"]
     return outcome_of(rows[-1]) if rows else None
+
+
+def _neighbour(tx: Tx, row: Row, kind: str, *, outside: bool = False) -> Neighbour:
+    return Neighbour(
+        id=row["id"],
+        key=row["key"],
+        kind=kind,
+        title=spec_of(row).label,
+        state=row["state"],
+        answer=_answer(tx, row["id"], row["attempts"]),
+        outside=outside,
+    )
 
 
 def _answer(tx: Tx, task_id: int, attempt: int) -> str:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from holdfast.domain.decide import Decision, History, decide
 from holdfast.domain.model import Fence, Outcome
+from holdfast.engine.library import remember_end
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.rows import encode, need, outcome_of, spec_of
+from holdfast.engine.steering import accept_index
 from holdfast.errors import Refused, Stale
 from holdfast.store import Row, Tx, transition
 from holdfast.trace.events import compact
@@ -108,6 +110,8 @@ def _end(tx: Tx, task: Row, attempt: Row, event: str, outcome: Outcome, report: 
     )
     if outcome.failure is not None and outcome.kind != "expired":
         _record_failure(tx, task, attempt, outcome)
+    remember_end(tx, task, attempt["number"], outcome)
+    accept_index(tx, task, attempt["number"], outcome)
     _move_task(tx, task, outcome, decision)
     return decision
 

@@ -126,6 +126,25 @@ ON CONFLICT (task_id, ignored_id) DO NOTHING;
 -- name: link.add
 INSERT INTO task_links (from_id, to_id, kind) VALUES (:from_id, :to_id, :kind)
 ON CONFLICT (from_id, to_id, kind) DO NOTHING;
+-- name: link.remove
+DELETE FROM task_links WHERE from_id = :from_id AND to_id = :to_id AND kind = :kind;
+-- name: link.out
+SELECT l.from_id, l.to_id, l.kind, t.key, t.state, t.plan_id
+FROM task_links l JOIN tasks t ON t.id = l.to_id WHERE l.from_id = :id ORDER BY l.kind, l.to_id;
+-- name: link.in
+SELECT l.from_id, l.to_id, l.kind, t.key, t.state, t.plan_id
+FROM task_links l JOIN tasks t ON t.id = l.from_id WHERE l.to_id = :id ORDER BY l.kind, l.from_id;
+-- name: link.reachable
+WITH RECURSIVE reach (id) AS (
+    SELECT :id
+    UNION
+    SELECT l.to_id FROM task_links l JOIN reach r ON l.from_id = r.id WHERE l.kind = 'requires'
+)
+SELECT l.from_id, l.to_id FROM task_links l JOIN reach r ON l.from_id = r.id
+WHERE l.kind = 'requires' ORDER BY l.from_id, l.to_id;
+-- name: link.of_plan
+SELECT l.from_id, l.to_id FROM task_links l JOIN tasks t ON t.id = l.from_id
+WHERE t.plan_id = :plan AND l.kind = 'requires' ORDER BY l.from_id, l.to_id;
 -- name: link.of_task
 SELECT l.kind, t.* FROM task_links l JOIN tasks t ON t.id = l.to_id
 WHERE l.from_id = :id ORDER BY l.kind, t.id;
@@ -218,3 +237,58 @@ VALUES (:machine, :source, :event, :target)
 ON CONFLICT (machine, source, event, target) DO NOTHING;
 -- name: version.put
 INSERT INTO schema_version (version, applied_ms) VALUES (:version, :now);
+
+-- name: document.next
+SELECT coalesce(max(id), 0) + 1 FROM documents;
+-- name: document.count
+SELECT coalesce(max(id), 0) FROM documents;
+-- name: document.add
+INSERT INTO documents (id, kind, source, task_id, title, body)
+VALUES (:id, :kind, :source, :task, :title, :body) ON CONFLICT (kind, source) DO NOTHING;
+-- name: document.index
+INSERT INTO document_terms (rowid, terms, scope) VALUES (:id, :terms, :scope);
+-- name: document.frequency
+SELECT doc FROM document_vocabulary WHERE term = :term;
+-- name: document.match
+SELECT d.id, d.kind, d.source, d.task_id, d.title, d.body, found.terms
+FROM (SELECT rowid, terms FROM document_terms WHERE document_terms MATCH :match
+      ORDER BY rank, rowid LIMIT :limit) AS found
+JOIN documents d ON d.id = found.rowid ORDER BY d.id;
+
+-- name: file.next
+SELECT coalesce(max(id), 0) + 1 FROM source_files;
+-- name: file.add
+INSERT INTO source_files (id, blob_id, length, facts) VALUES (:id, :blob, :length, :facts)
+ON CONFLICT (blob_id) DO NOTHING;
+-- name: file.index
+INSERT INTO file_terms (rowid, terms) VALUES (:id, :terms);
+-- name: file.facts
+SELECT facts FROM source_files WHERE blob_id = :blob;
+-- name: file.with
+SELECT s.blob_id, s.length, count(*) AS times
+FROM file_instances i JOIN source_files s ON s.id = i.doc
+WHERE i.term = :term GROUP BY i.doc;
+
+-- name: map.get
+SELECT map FROM tree_maps WHERE tree_id = :tree;
+-- name: map.put
+INSERT INTO tree_maps (tree_id, map, at_ms) VALUES (:tree, :map, :now)
+ON CONFLICT (tree_id) DO NOTHING;
+-- name: map.forget
+DELETE FROM tree_maps WHERE tree_id NOT IN
+    (SELECT tree_id FROM tree_maps ORDER BY at_ms DESC, tree_id LIMIT :kept);
+
+-- name: steer.add
+INSERT INTO task_steers (task_id, number, verb, source, take, author, reason, bundle_sha256, at_ms)
+VALUES (:task, (SELECT coalesce(max(number), 0) + 1 FROM task_steers WHERE task_id = :task), :verb,
+        :source, :take, :author, :reason, :bundle, :now);
+-- name: steer.of_task
+SELECT * FROM task_steers WHERE task_id = :task ORDER BY number;
+
+-- name: index.latest
+SELECT * FROM index_pages WHERE goal_id = :goal ORDER BY version DESC LIMIT 1;
+-- name: index.add
+INSERT INTO index_pages (goal_id, version, text, sha256, author, fingerprint, at_ms)
+VALUES (:goal, :version, :text, :sha256, :author, :fingerprint, :now);
+-- name: take.of_task
+SELECT * FROM takes WHERE task_id = :task ORDER BY number;

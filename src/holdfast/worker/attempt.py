@@ -16,7 +16,6 @@ import msgspec
 
 from holdfast.adapters.repository import Repository
 from holdfast.adapters.workspace import TaskWorkspace
-from holdfast.agent.briefing import Related, Surroundings, brief, reflection
 from holdfast.agent.conversation import encode
 from holdfast.agent.executors import execute
 from holdfast.agent.journal import LiveJournal
@@ -27,11 +26,10 @@ from holdfast.domain.model import Claim, Outcome
 from holdfast.domain.ports import Progress
 from holdfast.engine import brief as store_bundle
 from holdfast.engine import renew, settle
-from holdfast.engine.outlook import last_report, neighbours
-from holdfast.engine.undo import trees_to_undo
 from holdfast.errors import HoldfastError, Refused, Stale, Unavailable
 from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
+from holdfast.worker.gather import gather
 from holdfast.worker.workshop import Workshop
 
 
@@ -126,14 +124,7 @@ async def _bundle(
         content = shop.engine.read(_blob, claim.bundle_sha256)
         return msgspec.json.decode(content, type=Bundle), claim.base_tree
     base_tree = await asyncio.to_thread(workspace.tree_of, claim.base_commit or None)
-    around = await asyncio.to_thread(_surroundings, shop, claim, repository, base_tree)
-    made = brief(
-        claim,
-        around,
-        model=claim.spec.model or claim.model,
-        tools=[tool.spec for tool in shop.tools.values()],
-        budget_tokens=shop.settings.bundle_tokens,
-    )
+    made = await asyncio.to_thread(gather, shop, claim, repository, base_tree)
     await shop.engine.acall(
         store_bundle,
         claim.fence,
@@ -142,43 +133,6 @@ async def _bundle(
         base_tree=base_tree,
     )
     return made, base_tree
-
-
-def _surroundings(
-    shop: Workshop, claim: Claim, repository: Repository, base_tree: str
-) -> Surroundings:
-    before = None
-    if claim.fence.take > 1:
-        before = shop.engine.read(last_report, claim.fence.task, before=claim.fence.attempt)
-    undo: tuple[str, ...] = ()
-    if claim.spec.kind == "compensate":
-        undo, commit, parent = shop.engine.read(trees_to_undo, claim.spec.compensates)
-        gone = not shop.git_dir(claim.spec.compensates).is_dir()
-        if gone or undo[0] != base_tree:  # no step trees, or merged: its commit is the one step
-            undo = (repository.tree_of(commit), repository.tree_of(parent))
-
-    def read(path: str) -> str | None:
-        content = repository.blob(base_tree, path)
-        if content is None or b"\0" in content[:8192]:
-            return None
-        return shop.redact(content.decode(errors="replace"))
-
-    return Surroundings(
-        files=repository.files(base_tree),
-        read=read,
-        related=[
-            Related(
-                key=other.key,
-                kind=other.kind,
-                title=other.title,
-                state=other.state,
-                answer=other.answer,
-            )
-            for other in shop.engine.read(neighbours, claim.fence.task)
-        ],
-        reflection=reflection(before) if before is not None else "",
-        undo=undo,
-    )
 
 
 async def _settle(

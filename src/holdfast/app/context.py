@@ -1,0 +1,171 @@
+"""Previewing, steering and comparing bundles: what the `context` verbs do.
+
+A preview calls what an attempt calls, on the same base, so its hash is the hash that the attempt
+will record. A take that has begun keeps its bundle: its preview is the recorded one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import unified_diff
+from hashlib import sha256
+from typing import Any, Literal
+
+import msgspec
+
+from holdfast.agent.conversation import encode
+from holdfast.app import App
+from holdfast.context.bundle import TRUST, Bundle
+from holdfast.context.tokens import count_tokens
+from holdfast.engine.listing import task_row
+from holdfast.engine.record import attempt_record
+from holdfast.engine.steering import (
+    IndexPage,
+    approve,
+    get_index,
+    history,
+    next_claim,
+    put_index,
+    steer,
+    steers_of,
+)
+from holdfast.errors import Refused
+from holdfast.store import Tx
+from holdfast.worker.gather import gather
+
+Json = dict[str, Any]
+Verb = Literal["pin", "exclude", "release"]
+
+
+def preview(app: App, task: int, *, tokens: int = 0) -> Json:
+    """The bundle of the task's next attempt, as things stand now; `tokens` tries another budget."""
+    if tokens < 0:
+        raise Refused("--tokens must be positive")
+    bundle, content, recorded = _next(app, task, tokens)
+    claim, _ = app.engine.read(next_claim, task)
+    return {
+        "type": "context",
+        "task": task,
+        "take": claim.fence.take,
+        "recorded": recorded,
+        "state": app.engine.read(task_row, task)["state"],
+        "sha256": sha256(content).hexdigest(),
+        "model": bundle.model,
+        "budget_tokens": bundle.budget_tokens,
+        "tokens": count_tokens(bundle.user),
+        "items": [
+            {**msgspec.to_builtins(item), "trust": TRUST[item.kind]} for item in bundle.items
+        ],
+        "steers": [
+            msgspec.to_builtins(one) for one in app.engine.read(steers_of, task, claim.fence.take)
+        ],
+        "system": bundle.system,
+        "text": bundle.user,
+    }
+
+
+def decide(
+    app: App, task: int, verb: Verb, source: str, *, author: str, reason: str, once: bool = False
+) -> None:
+    """Pin, exclude or release one source; author and reason are redacted like any text."""
+    app.engine.call(
+        steer,
+        task,
+        verb,
+        app.redact(source),
+        author=app.redact(author),
+        reason=app.redact(reason),
+        once=once,
+    )
+
+
+def accept(
+    app: App,
+    task: int,
+    *,
+    pins: Sequence[str],
+    excludes: Sequence[str],
+    author: str,
+    reason: str,
+    once: bool = False,
+) -> Json:
+    """Approve a whole choice; records the hash of the preview that it was made on."""
+    _, content, _ = _next(app, task, 0)
+    app.engine.call(
+        approve,
+        task,
+        pins=[app.redact(source) for source in pins],
+        excludes=[app.redact(source) for source in excludes],
+        author=app.redact(author),
+        reason=app.redact(reason),
+        bundle_sha256=sha256(content).hexdigest(),
+        once=once,
+    )
+    return preview(app, task)
+
+
+def decisions(app: App, task: int) -> Json:
+    """Who decided what about a task's context, oldest first."""
+    return {"type": "steers", "task": task, "steers": app.engine.read(history, task)}
+
+
+def compare(app: App, left: str, right: str) -> Json:
+    """Two bundles, each an attempt such as 3.1 or a task such as 3: items and text that differ."""
+    one, other = _named(app, left), _named(app, right)
+    before = {item.source: item for item in one.items}
+    after = {item.source: item for item in other.items}
+    changes = []
+    for source in sorted({*before, *after}):
+        was, now = before.get(source), after.get(source)
+        if was != now:
+            changes.append(
+                {
+                    "source": source,
+                    "before": None if was is None else msgspec.to_builtins(was),
+                    "after": None if now is None else msgspec.to_builtins(now),
+                }
+            )
+    lines = unified_diff(
+        one.user.splitlines(), other.user.splitlines(), left, right, lineterm="", n=1
+    )
+    return {
+        "type": "context_diff",
+        "equal": encode(one) == encode(other),
+        "items": changes,
+        "text": "\n".join(lines),
+    }
+
+
+def index(app: App, goal: int) -> Json:
+    """A goal's INDEX.md, its version, and whether it is stale."""
+    page: IndexPage = app.engine.read(get_index, goal)
+    return {"type": "index", "goal": goal, **msgspec.to_builtins(page)}
+
+
+def write_index(app: App, goal: int, text: str, *, version: int, author: str) -> Json:
+    """Write the next version over `version`; raises `Stale` when another was first."""
+    app.engine.call(put_index, goal, app.redact(text), version=version, author=app.redact(author))
+    return index(app, goal)
+
+
+def _next(app: App, task: int, tokens: int) -> tuple[Bundle, bytes, bool]:
+    """The bundle of the next attempt with its bytes, and whether it is recorded already."""
+    claim, digest = app.engine.read(next_claim, task)
+    if digest and not tokens:
+        content = app.engine.read(_blob, digest)
+        return msgspec.json.decode(content, type=Bundle), content, True
+    shop = app.workshop()
+    repository = shop.repository(claim)
+    tree = repository.tree_of(claim.base_commit) if claim.base_commit else repository.empty_tree()
+    made = gather(shop, claim, repository, tree, tokens=tokens)
+    return made, encode(made), False
+
+
+def _named(app: App, name: str) -> Bundle:
+    if name.isascii() and name.isdigit():
+        return _next(app, int(name), 0)[0]
+    return msgspec.json.decode(app.engine.read(attempt_record, name).bundle, type=Bundle)
+
+
+def _blob(tx: Tx, digest: str) -> bytes:
+    return tx.get(digest)

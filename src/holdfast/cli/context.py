@@ -1,0 +1,146 @@
+"""Context: what a task's attempt is shown, why, and the say that people have in it.
+
+holdfast context preview 7 --tokens 4000      what the next attempt of task 7 gets, and why
+holdfast context pin 7 src/app.py --reason "the bug is here"
+holdfast context exclude 7 "Task notes" --reason "outdated"
+holdfast context unpin 7 src/app.py --reason "fixed"        (undoes an exclusion too)
+holdfast context approve 7 --pin src/app.py --exclude "The plan" --reason "read it"
+holdfast context diff 7.1 7.2                 two attempts' bundles, or a task's next one (7)
+holdfast context history 7                    who decided what, when and why
+holdfast context index 3 [--write FILE --version N]         a goal's INDEX.md
+
+A source is named as the preview shows it, or is a file or `Task N`. With --once a decision holds
+for the next take alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.app import App
+from holdfast.cli.common import add_place, opened
+from holdfast.cli.console import Console
+
+VERBS = ("preview", "pin", "unpin", "exclude", "approve", "diff", "history", "index")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("verb", choices=VERBS)
+    parser.add_argument("what", help="the task's number; an attempt for diff; a goal for index")
+    parser.add_argument("source", nargs="?", default="", help="the source; the other one for diff")
+    add_place(parser)
+    parser.add_argument("--tokens", type=int, default=0, metavar="N", help="try another budget")
+    parser.add_argument("--pin", action="append", default=[], metavar="SOURCE", help="for approve")
+    parser.add_argument(
+        "--exclude", action="append", default=[], metavar="SOURCE", help="for approve"
+    )
+    parser.add_argument("--reason", default="", help="why; recorded")
+    parser.add_argument(
+        "--author", default=os.environ.get("USER", ""), help="who decides (default: $USER)"
+    )
+    parser.add_argument("--once", action="store_true", help="for the next take alone")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="the new INDEX.md")
+    parser.add_argument(
+        "--version", type=int, default=0, metavar="N", help="the version it is written over"
+    )
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    with opened(arguments, console, quiet=True) as app:
+        found = _do(app, arguments)
+    if console.json:
+        console.emit(found)
+    else:
+        _tell(console, found)
+    return 0
+
+
+def _do(app: App, arguments: argparse.Namespace) -> Mapping[str, Any]:
+    from holdfast.app import context
+
+    who = {"author": arguments.author, "reason": arguments.reason, "once": arguments.once}
+    if arguments.verb == "diff":
+        return context.compare(app, arguments.what, arguments.source)
+    number = _number(arguments.what)
+    match arguments.verb:
+        case "pin" | "exclude":
+            context.decide(app, number, arguments.verb, arguments.source, **who)
+        case "unpin":
+            context.decide(app, number, "release", arguments.source, **who)
+        case "approve":
+            return context.accept(
+                app, number, pins=arguments.pin, excludes=arguments.exclude, **who
+            )
+        case "history":
+            return context.decisions(app, number)
+        case "index" if arguments.write is not None:
+            return context.write_index(
+                app,
+                number,
+                _read(arguments.write),
+                version=arguments.version,
+                author=arguments.author,
+            )
+        case "index":
+            return context.index(app, number)
+    return context.preview(app, number, tokens=arguments.tokens)
+
+
+def _tell(console: Console, found: Mapping[str, Any]) -> None:
+    match found["type"]:
+        case "context":
+            known = "recorded" if found["recorded"] else "as things stand"
+            console.say(
+                f"task {found['task']} ({found['state']}), take {found['take']}, {known}:"
+                f" {found['tokens']} of {found['budget_tokens']} tokens,"
+                f" bundle {found['sha256'][:12]}"
+            )
+            for item in found["items"]:
+                console.say(
+                    f"  {item['fate']:<7} {item['tokens']:>6}  {item['kind']:<10}"
+                    f" {item['source']}: {item['reason']}"
+                )
+            console.say("")
+            console.say(found["text"])
+        case "context_diff":
+            console.say("equal" if found["equal"] else "different")
+            for change in found["items"]:
+                console.say(
+                    f"  {change['source']}: {_fate(change['before'])} → {_fate(change['after'])}"
+                )
+            console.say(found["text"])
+        case "steers":
+            for row in found["steers"]:
+                once = f" (take {row['take']})" if row["take"] else ""
+                console.say(
+                    f"{row['verb']} {row['source']}{once} by {row['author']}: {row['reason']}"
+                )
+        case _:
+            stale = ", stale" if found["stale"] else ""
+            console.say(f"INDEX.md of goal {found['goal']}: version {found['version']}{stale}")
+            console.say(found["text"])
+
+
+def _fate(item: Mapping[str, Any] | None) -> str:
+    return "absent" if item is None else f"{item['fate']} ({item['tokens']})"
+
+
+def _number(text: str) -> int:
+    from holdfast.errors import Refused
+
+    if not (text.isascii() and text.isdigit()):
+        raise Refused(f"{text!r} is no number", hint="holdfast task list shows them")
+    return int(text)
+
+
+def _read(path: Path) -> str:
+    from holdfast.errors import Refused
+
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"cannot read {path}: {error}") from error

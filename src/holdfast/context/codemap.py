@@ -1,0 +1,248 @@
+"""The repository map: which files a task is about, by what they define, mention and say.
+
+Owns the scan of a source file into facts, the graph of a tree (a file points to the files that
+define what it mentions) and its personalised ranking. Facts are kept by git's blob id and the graph
+by tree id, so an unchanged file is never scanned twice. Scanning is one regular expression a
+language family, since parsing 5,000 files takes ten times the second this may cost; `outline`,
+which is what a model reads, parses Python by `ast`.
+
+Invariants: the same tree and query give the same ranking; a file that fails to parse is scanned all
+the same; nothing here reads a working tree.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import msgspec
+
+from holdfast.context.retrieve import best, bm25
+from holdfast.context.words import terms
+
+FILE_CHARS_MAX = 400_000
+DEFINERS_MAX = 8  # a name that more files define tells nothing about where it comes from
+LINKS_PER_FILE_MAX = 40
+RESTART = 0.3
+SEEDS_MAX = 40
+PRECISION = 1e-4
+PUSHES_MAX = 5_000
+CALLERS_WEIGHT = 0.4
+OUTLINE_LINES_MAX = 12
+# Weights of the three rankings, set on the even questions of benchmarks/context.py.
+CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT = 1.0, 0.3, 0.15
+
+_NAME = re.compile(r"[A-Za-z_]\w{2,}")
+_PYTHON = re.compile(
+    r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|^([A-Za-z_]\w{2,})[ \t]*[:=](?!=)",
+    re.MULTILINE,
+)
+_OTHER = re.compile(
+    r"^[ \t]*(?:(?:export|default|pub(?:\([a-z]+\))?|public|private|protected|static|async|abstract"
+    r"|final|inline)[ \t]+)*(?:def|class|function|fn|func|struct|enum|trait|interface|type|module"
+    r"|const|let|var|macro_rules!)[ \t]+(\w+)",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What one file defines, and how often it mentions each name."""
+
+    defines: tuple[str, ...]
+    mentions: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeMap:
+    """The graph of one tree: `links[i]` are (file, weight) of the files that file `i` leads to."""
+
+    paths: tuple[str, ...]
+    blobs: tuple[str, ...]
+    links: tuple[tuple[tuple[int, float], ...], ...]
+    path_terms: tuple[tuple[str, ...], ...]
+
+
+def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
+    """The facts of one file with its counted tokens."""
+    pattern = _PYTHON if path.endswith((".py", ".pyi")) else _OTHER
+    found = (match.group(match.lastindex or 0) for match in pattern.finditer(text))
+    defines = tuple(sorted({name for name in found if len(name) > 2}))
+    mentions = {name: counted[name] for name in sorted(counted) if _NAME.fullmatch(name)}
+    return Facts(defines=defines, mentions=mentions)
+
+
+def build(files: Iterable[tuple[str, str, Facts]]) -> CodeMap:
+    """The graph of a tree's files given as (path, blob, facts), in any order."""
+    ordered = sorted(files, key=lambda file: file[0])
+    definers: defaultdict[str, list[int]] = defaultdict(list)
+    for number, (_, _, facts) in enumerate(ordered):
+        for name in facts.defines:
+            definers[name].append(number)
+    useful = {name: found for name, found in definers.items() if len(found) <= DEFINERS_MAX}
+    weights: list[defaultdict[int, float]] = [defaultdict(float) for _ in ordered]
+    for number, (_, _, facts) in enumerate(ordered):
+        for name, times in facts.mentions.items():
+            targets = useful.get(name, ())
+            share = sqrt(times) * _telling(name) / len(targets) if targets else 0.0
+            for target in targets:
+                if target != number:
+                    weights[number][target] += share
+                    weights[target][number] += share * CALLERS_WEIGHT
+    return CodeMap(
+        paths=tuple(path for path, _, _ in ordered),
+        blobs=tuple(blob for _, blob, _ in ordered),
+        links=tuple(_strongest(found) for found in weights),
+        path_terms=tuple(tuple(terms(path)) for path, _, _ in ordered),
+    )
+
+
+def rank(code: CodeMap, scores: Mapping[str, float]) -> dict[str, float]:
+    """Files by personalised PageRank from the blobs that retrieval scored, as path → share of 1.
+
+    Forward push (Andersen, Chung and Lang 2006): only the neighbourhood of the seeds is visited, so
+    the time does not depend on the size of the tree.
+    """
+    seeds = [scores.get(blob, 0.0) for blob in code.blobs]
+    total = sum(seeds)
+    if total <= 0:
+        return {}
+    rest: defaultdict[int, float] = defaultdict(float)
+    found: defaultdict[int, float] = defaultdict(float)
+    queue: deque[int] = deque()
+    waiting: set[int] = set()
+    for number, seed in enumerate(seeds):
+        if seed:
+            rest[number] = seed / total
+            queue.append(number)
+            waiting.add(number)
+    for _ in range(PUSHES_MAX):
+        if not queue:
+            break
+        number = queue.popleft()
+        waiting.discard(number)
+        mass = rest.pop(number)
+        found[number] += RESTART * mass
+        for target, weight in code.links[number]:
+            rest[target] += (1 - RESTART) * mass * weight
+            if rest[target] > PRECISION and target not in waiting:
+                waiting.add(target)
+                queue.append(target)
+    return {code.paths[number]: share for number, share in found.items()}
+
+
+def relevant(code: CodeMap, found: Mapping[str, float], query: str) -> list[tuple[str, float]]:
+    """Files by how much a query is about them, best first: content, path and graph together.
+
+    `found` are the scores of blobs by their content. Each of the three is scaled to its own best.
+    """
+    content = {
+        path: found[blob]
+        for path, blob in zip(code.paths, code.blobs, strict=True)
+        if blob in found
+    }
+    parts = (
+        (CONTENT_WEIGHT, content),
+        (PATH_WEIGHT, path_scores(code, query)),
+        (GRAPH_WEIGHT, rank(code, dict(best(found)[:SEEDS_MAX]))),
+    )
+    total: defaultdict[str, float] = defaultdict(float)
+    for weight, scores in parts:
+        top = max(scores.values(), default=0.0)
+        for path, score in scores.items():
+            total[path] += weight * score / top if top else 0.0
+    return best(total)
+
+
+def path_scores(code: CodeMap, query: str) -> dict[str, float]:
+    """BM25 of the query against the files' paths alone, by path."""
+    wanted = set(terms(query))
+    named = {
+        path: Counter(found)
+        for path, found in zip(code.paths, code.path_terms, strict=True)
+        if not wanted.isdisjoint(found)
+    }
+    frequency = {term: sum(term in found for found in named.values()) for term in sorted(wanted)}
+    frequency = {term: rows for term, rows in frequency.items() if rows}
+    return bm25(frequency, named, total=len(code.paths))
+
+
+def outline(path: str, text: str, query: str = "", *, lines_max: int = OUTLINE_LINES_MAX) -> str:
+    """The lines of a file that define something, those the query names first chosen, in file order.
+
+    A line is `number: text`. A file without definitions shows its first lines.
+    """
+    lines = text[:FILE_CHARS_MAX].splitlines()
+    numbers = _defining(path, text[:FILE_CHARS_MAX]) or list(range(1, min(len(lines), 3) + 1))
+    wanted = set(terms(query))
+    scored = sorted(
+        numbers,
+        key=lambda number: (-len(wanted.intersection(terms(lines[number - 1]))), number),
+    )
+    chosen = sorted(scored[:lines_max])
+    shown = [f"{number}: {lines[number - 1].rstrip()[:160]}" for number in chosen]
+    more = len(numbers) - len(chosen)
+    return "\n".join([*shown, *([f"[… {more} more definitions]"] if more > 0 else [])])
+
+
+def encode_facts(facts: Facts) -> bytes:
+    return msgspec.msgpack.encode(facts)
+
+
+def decode_facts(content: bytes) -> Facts:
+    return msgspec.msgpack.decode(content, type=Facts)
+
+
+def encode_map(code: CodeMap) -> bytes:
+    return msgspec.msgpack.encode(code)
+
+
+def decode_map(content: bytes) -> CodeMap:
+    return msgspec.msgpack.decode(content, type=CodeMap)
+
+
+def _defining(path: str, text: str) -> list[int]:
+    if path.endswith((".py", ".pyi")):
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return _matching(_PYTHON, text)
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        bodies: list[Sequence[ast.stmt]] = [tree.body]
+        found: list[int] = []
+        for body in bodies:
+            for node in body:
+                if isinstance(node, kinds):
+                    found.append(node.lineno)
+                    if isinstance(node, ast.ClassDef):
+                        bodies.append(node.body)
+        return sorted(found)
+    return _matching(_OTHER, text)
+
+
+def _matching(pattern: re.Pattern[str], text: str) -> list[int]:
+    found: list[int] = []
+    line, at = 1, 0
+    for match in pattern.finditer(text):
+        start = match.start(match.lastindex or 0)
+        line += text.count("\n", at, start)
+        at = start
+        found.append(line)
+    return found
+
+
+def _telling(name: str) -> float:
+    """Compound names say more about a place than `run`; private ones are rarely meant elsewhere."""
+    compound = "_" in name.strip("_") or (name != name.lower() and name != name.upper())
+    return (3.0 if compound and len(name) >= 8 else 1.0) * (0.1 if name.startswith("_") else 1.0)
+
+
+def _strongest(found: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
+    """The strongest links of a file, as shares of 1."""
+    kept = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[:LINKS_PER_FILE_MAX]
+    total = sum(weight for _, weight in kept)
+    return tuple((number, round(weight / total, 6)) for number, weight in kept)

@@ -1,0 +1,233 @@
+"""Retrieve: the documents that a query is about, by BM25, and the choice among near-duplicates.
+
+Owns the search over the store's documents (outputs and incidents of tasks, source files) and the
+one scoring that it and unindexed text share. FTS5 finds candidates; they are scored here, because
+its own `bm25()` (negative, by the way) calls a term in half of the rows worth nothing, which in a
+plan of two tasks loses every hit. Robertson and Zaragoza 2009, with the IDF that stays positive.
+
+Invariants: a hit shares a telling term with the query, so its score is above zero; equal scores
+are in order of task and source, never in the order of writing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from holdfast.context.words import count_terms, terms
+from holdfast.store import Tx
+
+DocumentKind = Literal["output", "incident"]
+K = TypeVar("K", bound=Hashable)
+S = TypeVar("S", str, tuple[int, str, DocumentKind])
+
+K1, B = 1.2, 0.75
+QUERY_TERMS_MAX = 24
+CANDIDATES_MAX = 400
+TERMS_MAX = 4000
+REPEATS_MAX = 5
+# In fewer rows than this, no term is too common to tell them apart.
+COMMON_ROWS_MIN = 8
+MMR_RELEVANCE = 0.7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit:
+    """A document that matches. `source` is TASK.ATTEMPT, `score` is above zero."""
+
+    kind: DocumentKind
+    source: str
+    task: int
+    title: str
+    body: str
+    score: float
+
+
+def add_document(
+    tx: Tx, kind: DocumentKind, source: str, *, title: str, body: str, task: int, plan: int
+) -> None:
+    """Index an output or incident of a task. Idempotent by kind and source."""
+    number = tx.number("document.next")
+    added = tx.run(
+        "document.add",
+        id=number,
+        kind=kind,
+        source=source,
+        task=task,
+        title=title,
+        body=tx.pack(body.encode()),
+    )
+    if added:
+        kept = _kept(count_terms(f"{title}\n{body}"))
+        tx.run("document.index", id=number, terms=" ".join(kept), scope=_scope(plan))
+
+
+def add_file(tx: Tx, blob: str, counted: Mapping[str, int], *, facts: bytes = b"") -> None:
+    """Index a source file by git's blob id, with the facts of its scan. Idempotent."""
+    kept = _kept(counted)
+    number = tx.number("file.next")
+    if tx.run("file.add", id=number, blob=blob, length=len(kept), facts=facts):
+        tx.run("file.index", id=number, terms=" ".join(kept))
+
+
+def search(tx: Tx, query: str, *, plan: int, k: int, without: Collection[int] = ()) -> list[Hit]:
+    """The `k` outputs and incidents of a plan that `query` is about, best first.
+
+    `without` are tasks whose documents are left out. No text of the query can be an operator.
+    """
+    total = tx.number("document.count")
+    wanted = _telling(tx, query, total)
+    if not wanted:
+        return []
+    words = " OR ".join(f'"{term}"' for term in wanted)
+    rows = tx.all(
+        "document.match",
+        match=f'scope : "{_scope(plan)}" AND terms : ({words})',
+        limit=CANDIDATES_MAX,
+    )
+    named = {
+        (row["task_id"], row["source"], row["kind"]): row
+        for row in rows
+        if row["task_id"] not in without
+    }
+    documents = {key: Counter(row["terms"].split()) for key, row in named.items()}
+    return [
+        Hit(
+            kind=key[2],
+            source=key[1],
+            task=key[0],
+            title=named[key]["title"],
+            body=tx.unpack(named[key]["body"]).decode(),
+            score=score,
+        )
+        for key, score in best(bm25(wanted, documents, total=total))[:k]
+    ]
+
+
+def search_files(tx: Tx, query: str, *, among: Collection[str]) -> dict[str, float]:
+    """The scores of the files (of the blobs `among`: a tree's) that `query` is about.
+
+    Older versions of a file are in the index too; how rare a term is, is counted in the tree alone.
+    """
+    frequency: dict[str, int] = {}
+    lengths: dict[str, int] = {}
+    documents: dict[str, dict[str, int]] = {}
+    for term in dict.fromkeys(terms(query)):
+        rows = [row for row in tx.all("file.with", term=term) if row["blob_id"] in among]
+        if not rows or (len(among) >= COMMON_ROWS_MIN and len(rows) * 2 > len(among)):
+            continue
+        frequency[term] = len(rows)
+        for row in rows:
+            lengths[row["blob_id"]] = row["length"]
+            documents.setdefault(row["blob_id"], {})[term] = row["times"]
+    return bm25(frequency, documents, total=len(among), lengths=lengths)
+
+
+def bm25(
+    query: Mapping[str, int] | Sequence[str],
+    documents: Mapping[K, Mapping[str, int]],
+    *,
+    total: int = 0,
+    lengths: Mapping[K, int] | None = None,
+) -> dict[K, float]:
+    """The score of every document that shares a term with the query; others are left out.
+
+    A query given as a mapping holds how many documents have each term, of `total`; without it both
+    are counted over `documents`. `lengths` are needed where `documents` hold the query's terms
+    alone.
+    """
+    if not documents:
+        return {}
+    if isinstance(query, Mapping):
+        frequency = dict(query)
+    else:
+        frequency = {
+            term: sum(term in document for document in documents.values())
+            for term in dict.fromkeys(query)
+        }
+    rows = max(total, len(documents))
+    if lengths is None:
+        lengths = {key: sum(document.values()) for key, document in documents.items()}
+    mean = (sum(lengths.values()) / len(lengths)) or 1.0
+    scores: dict[K, float] = {}
+    for term, having in frequency.items():
+        weight = math.log(1 + (rows - having + 0.5) / (having + 0.5)) if having <= rows else 0.0
+        for key, document in documents.items():
+            times = document.get(term, 0)
+            if times and weight > 0:
+                norm = K1 * (1 - B + B * lengths[key] / mean)
+                scores[key] = scores.get(key, 0.0) + weight * times * (K1 + 1) / (times + norm)
+    return scores
+
+
+def best(scores: Mapping[S, float]) -> list[tuple[S, float]]:
+    """Scores above zero, highest first, equal ones by key."""
+    found = [(key, score) for key, score in scores.items() if score > 0]
+    return sorted(found, key=lambda pair: (-round(pair[1], 9), pair[0]))
+
+
+def diverse(
+    ranked: Sequence[tuple[K, float]], contents: Mapping[K, Collection[str]], k: int
+) -> list[tuple[K, float, K | None]]:
+    """Up to `k` keys by maximal marginal relevance (Carbonell and Goldstein 1998).
+
+    Each comes with its similarity to what was chosen before and the key it resembles most.
+    """
+    top = max((score for _, score in ranked), default=1.0) or 1.0
+    left = list(ranked)
+    chosen: list[tuple[K, float, K | None]] = []
+    while left and len(chosen) < k:
+        gains = []
+        for position, (key, score) in enumerate(left):
+            near, twin = _nearest(contents[key], [(one, contents[one]) for one, _, _ in chosen])
+            gain = MMR_RELEVANCE * score / top - (1 - MMR_RELEVANCE) * near
+            gains.append((-gain, position, key, near, twin))
+        _, position, key, near, twin = min(gains, key=lambda gain: gain[:2])
+        chosen.append((key, near, twin))
+        del left[position]
+    return chosen
+
+
+def similarity(left: Collection[str], right: Collection[str]) -> float:
+    """Jaccard's index of two sets of terms, 0 to 1."""
+    one, other = set(left), set(right)
+    return len(one & other) / len(one | other) if one or other else 0.0
+
+
+def _nearest(
+    content: Collection[str], chosen: Sequence[tuple[K, Collection[str]]]
+) -> tuple[float, K | None]:
+    found: tuple[float, K | None] = (0.0, None)
+    for key, other in chosen:
+        near = similarity(content, other)
+        if near > found[0]:
+            found = (near, key)
+    return found
+
+
+def _telling(tx: Tx, query: str, total: int) -> dict[str, int]:
+    """The rarest terms of the query that are in the index, with how many rows have each."""
+    found: dict[str, int] = {}
+    for term in dict.fromkeys(terms(query)):
+        row = tx.one("document.frequency", term=term)
+        rows = 0 if row is None else int(row[0])
+        if rows and (total < COMMON_ROWS_MIN or rows * 2 <= total):
+            found[term] = rows
+    rare = sorted(found, key=lambda term: (found[term], term))[:QUERY_TERMS_MAX]
+    return {term: found[term] for term in rare}
+
+
+def _kept(counted: Mapping[str, int]) -> list[str]:
+    """The terms of a text as they are indexed: the most frequent, each log2 of its count times.
+
+    More occurrences hardly raise BM25, and each costs room in the index and time in a search.
+    """
+    kept = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:TERMS_MAX]
+    return [term for term, times in kept for _ in range(min(times.bit_length(), REPEATS_MAX))]
+
+
+def _scope(plan: int) -> str:
+    return f"p{plan}"

@@ -1,0 +1,48 @@
+"""Steering by people: a pin promotes a source, an exclusion keeps it out; both say who and why.
+
+Pure: which steers hold is read elsewhere. A source is named as the bundle's items name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from holdfast.context.bundle import Candidate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steer:
+    """What a person decided about one source of one task."""
+
+    verb: Literal["pin", "exclude"]
+    source: str
+    author: str
+    reason: str
+
+    @property
+    def words(self) -> str:
+        return f"by {self.author}: {self.reason}"
+
+
+def steered(candidates: Sequence[Candidate], steers: Sequence[Steer]) -> list[Candidate]:
+    """The candidates with pins promoted and exclusions marked, in the order given."""
+    by_source = {steer.source: steer for steer in steers}
+    found = []
+    for item in candidates:
+        steer = by_source.get(item.source)
+        if steer is None:
+            found.append(item)
+        elif steer.verb == "exclude":
+            found.append(replace(item, excluded=f"excluded {steer.words}"))
+        else:
+            why = f"{item.reason}; pinned {steer.words}"
+            found.append(replace(item, kind="pin", reason=why, excluded=""))
+    return found
+
+
+def unseen(candidates: Sequence[Candidate], steers: Sequence[Steer]) -> list[Steer]:
+    """The pins whose source no candidate has, in the order given."""
+    known = {item.source for item in candidates}
+    return [steer for steer in steers if steer.verb == "pin" and steer.source not in known]

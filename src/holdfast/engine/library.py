@@ -1,0 +1,72 @@
+"""Use cases of what retrieval knows: ends of attempts, source files, and a tree's map.
+
+All of it derives from attempts and from git: rows that are missing are made again. Texts arrive
+redacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from holdfast.context import retrieve
+from holdfast.context.codemap import (
+    CodeMap,
+    Facts,
+    decode_facts,
+    decode_map,
+    encode_facts,
+    encode_map,
+)
+from holdfast.domain.model import Outcome
+from holdfast.engine.rows import spec_of
+from holdfast.store import Row, Tx
+
+MAPS_KEPT = 20
+
+
+def remember_end(tx: Tx, task: Row, attempt: int, outcome: Outcome) -> None:
+    """Index what an attempt answered, or how it failed, for the later tasks of its plan."""
+    match outcome.kind:
+        case "passed" | "unverified":
+            kind, text = "output", outcome.answer
+        case "failed" | "partial":
+            kind, text = "incident", outcome.detail
+        case _:
+            return
+    if text.strip():
+        retrieve.add_document(
+            tx,
+            "output" if kind == "output" else "incident",
+            f"{task['id']}.{attempt}",
+            title=spec_of(task).label,
+            body=text,
+            task=task["id"],
+            plan=task["plan_id"],
+        )
+
+
+def known_map(tx: Tx, tree: str) -> CodeMap | None:
+    row = tx.one("map.get", tree=tree)
+    return None if row is None else decode_map(row["map"])
+
+
+def known_facts(tx: Tx, blobs: Sequence[str]) -> dict[str, Facts]:
+    """The facts of the blobs that were scanned before; unknown ones are left out."""
+    found = {}
+    for blob in blobs:
+        row = tx.one("file.facts", blob=blob)
+        if row is not None:
+            found[blob] = decode_facts(row["facts"])
+    return found
+
+
+def store_facts(tx: Tx, scanned: Mapping[str, tuple[Facts, Mapping[str, int]]]) -> None:
+    """Remember files by blob id: facts for the map, counted terms for the search. Idempotent."""
+    for blob, (facts, counted) in scanned.items():
+        retrieve.add_file(tx, blob, counted, facts=encode_facts(facts))
+
+
+def store_map(tx: Tx, tree: str, code: CodeMap) -> None:
+    """Remember a tree's map; only the newest few trees keep theirs. Idempotent."""
+    tx.run("map.put", tree=tree, map=encode_map(code))
+    tx.run("map.forget", kept=MAPS_KEPT)

@@ -1,0 +1,205 @@
+"""Gather: everything a task could be shown, read from the store and from the base tree.
+
+Owns which sources there are; `agent.briefing` makes candidates of them and `context.bundle` decides
+what fits. An attempt and `holdfast context preview` call the same function, so a preview is what an
+attempt would get. Deterministic: the same store, tree and settings give the same surroundings.
+"""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.adapters.repository import Repository
+from holdfast.agent.briefing import Related, Surroundings, brief, reflection
+from holdfast.context.bundle import ORDERS, Bundle, Candidate, Rules
+from holdfast.context.codemap import outline, relevant
+from holdfast.context.limits import bundle_tokens
+from holdfast.context.retrieve import diverse, search, search_files
+from holdfast.context.rules import rules_of
+from holdfast.context.words import terms
+from holdfast.domain.model import Claim
+from holdfast.engine.outlook import answer_of, last_report, neighbours
+from holdfast.engine.rows import need
+from holdfast.engine.steering import INDEX, IndexPage, get_index, steers_of
+from holdfast.engine.undo import trees_to_undo
+from holdfast.errors import Corrupt, Refused, Unavailable
+from holdfast.store import Tx
+from holdfast.worker.library import read_tree
+from holdfast.worker.workshop import Workshop
+
+MODES = ("plain", "curated")
+OUTPUTS_SHOWN = 5
+OUTPUTS_WEIGHED = 15
+FILES_SHOWN = 40
+_TASK = re.compile(r"Task (\d{1,18})")
+
+
+def gather(
+    shop: Workshop, claim: Claim, repository: Repository, base_tree: str, *, tokens: int = 0
+) -> Bundle:
+    """The bundle that a new take of this task begins with; `tokens` overrides its budget."""
+    model = claim.spec.model or claim.model
+    return brief(
+        claim,
+        _surroundings(shop, claim, repository, base_tree),
+        model=model,
+        tools=[tool.spec for tool in shop.tools.values()],
+        budget_tokens=tokens or bundle_tokens(model, shop.settings.bundle_tokens),
+    )
+
+
+def _surroundings(
+    shop: Workshop, claim: Claim, repository: Repository, base_tree: str
+) -> Surroundings:
+    before = None
+    if claim.fence.take > 1:
+        before = shop.engine.read(last_report, claim.fence.task, before=claim.fence.attempt)
+    undo: tuple[str, ...] = ()
+    if claim.spec.kind == "compensate":
+        undo, commit, parent = shop.engine.read(trees_to_undo, claim.spec.compensates)
+        gone = not shop.git_dir(claim.spec.compensates).is_dir()
+        if gone or undo[0] != base_tree:  # no step trees, or merged: its commit is the one step
+            undo = (repository.tree_of(commit), repository.tree_of(parent))
+
+    def read(path: str) -> str | None:
+        content = repository.blob(base_tree, path)
+        if content is None or b"\0" in content[:8192]:
+            return None
+        return shop.redact(content.decode(errors="replace"))
+
+    def find(source: str) -> str | None:
+        named = _TASK.fullmatch(source)
+        return shop.engine.read(answer_of, int(named.group(1))) if named else read(source)
+
+    rules = _rules(shop, claim)
+    page = shop.engine.read(get_index, claim.fence.goal)
+    asks = claim.spec.kind in ("agent", "model")
+    return Surroundings(
+        files=repository.files(base_tree),
+        read=read,
+        related=[
+            Related(
+                key=other.key,
+                kind=other.kind,
+                title=other.title,
+                state=other.state,
+                answer=other.answer,
+                id=other.id,
+                outside=other.outside,
+            )
+            for other in shop.engine.read(neighbours, claim.fence.task)
+        ],
+        reflection=reflection(before) if before is not None else "",
+        undo=undo,
+        rules=rules,
+        steers=shop.engine.read(steers_of, claim.fence.task, claim.fence.take),
+        more=[
+            *_index(page),
+            *(_found(shop, claim, repository, base_tree, rules.query) if rules.fenced else ()),
+        ],
+        find=find,
+        index_rules=rules_of(page.text) if asks and claim.spec.key != INDEX else "",
+    )
+
+
+def _rules(shop: Workshop, claim: Claim) -> Rules:
+    mode, order = shop.settings.context, shop.settings.context_order
+    if mode not in MODES or order not in ORDERS:
+        raise Refused(
+            f"context {mode!r} with order {order!r} is not known",
+            hint=f"context: {', '.join(MODES)}; context_order: {', '.join(ORDERS)}",
+        )
+    spec = claim.spec
+    query = f"{spec.title}\n{spec.prompt or claim.goal_text}\n{claim.goal_text}"
+    fenced = mode == "curated" and spec.kind in ("agent", "model")
+    return Rules(order=ORDERS[order], fenced=fenced, query=query)
+
+
+def _index(page: IndexPage) -> list[Candidate]:
+    if not page.version:
+        return []
+    stale = "; stale: the plan has changed since" if page.stale else ""
+    reason = f"version {page.version} by {page.author}, {page.sha256[:12]}{stale}"
+    return [Candidate(source=INDEX, kind="index", reason=reason, text=page.text, cite=INDEX)]
+
+
+def _found(
+    shop: Workshop, claim: Claim, repository: Repository, base_tree: str, query: str
+) -> list[Candidate]:
+    """What retrieval finds; a search that fails is an item that says so."""
+    found: list[Candidate] = []
+    try:
+        found += shop.engine.read(_outputs, claim, query)
+    except (Corrupt, Unavailable) as error:
+        found.append(_failed("Past outputs", "retrieved", str(error)))
+    try:
+        found += _map(shop, repository, base_tree, query)
+    except (Corrupt, Unavailable) as error:
+        found.append(_failed("Repository map", "map", str(error)))
+    return found
+
+
+def _outputs(tx: Tx, claim: Claim, query: str) -> list[Candidate]:
+    """Outputs and incidents of the same plan, near-duplicates last; linked tasks have their own."""
+    task = claim.fence.task
+    linked = [row["id"] for row in tx.all("link.of_task", id=task)]
+    plan = need(tx, "task", id=task)["plan_id"]
+    hits = search(tx, query, plan=plan, k=OUTPUTS_WEIGHED, without={task, *linked})
+    by_source = {hit.source: hit for hit in hits}
+    chosen = diverse(
+        [(hit.source, hit.score) for hit in hits],
+        {hit.source: frozenset(terms(hit.body)) for hit in hits},
+        len(hits),
+    )
+    found = []
+    for rank, (source, near, twin) in enumerate(chosen):
+        hit = by_source[source]
+        late = f"rank {rank + 1}, only {OUTPUTS_SHOWN} are shown" if rank >= OUTPUTS_SHOWN else ""
+        found.append(
+            Candidate(
+                source=f"{hit.kind.capitalize()} {source}",
+                kind="retrieved",
+                reason=f"{hit.kind} of {hit.title!r}, BM25 {hit.score:.2f}",
+                text=hit.body,
+                cite=f"task {hit.task}",
+                rank=rank,
+                excluded=f"repeats {twin}" if near > 0.9 else late,
+            )
+        )
+    return found
+
+
+def _map(shop: Workshop, repository: Repository, tree: str, query: str) -> list[Candidate]:
+    code = read_tree(shop.engine, repository, tree, shop.redact)
+    scores = shop.engine.read(search_files, query, among=frozenset(code.blobs))
+    ranked = relevant(code, scores, query)[:FILES_SHOWN]
+    if not ranked:
+        return []
+    blob_of = dict(zip(code.paths, code.blobs, strict=True))
+    contents = repository.contents([blob_of[path] for path, _ in ranked])
+    parts = []
+    for (path, _), content in zip(ranked, contents, strict=True):
+        text = shop.redact(content.decode(errors="replace"))
+        parts.append(f"{path}\n{_indented(outline(path, text, query))}")
+    return [
+        Candidate(
+            source="Repository map",
+            kind="map",
+            reason="files nearest to the task, by words, definitions and mentions",
+            text="\n".join(parts),
+        )
+    ]
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def _failed(source: str, kind: str, why: str) -> Candidate:
+    return Candidate(
+        source=source,
+        kind="map" if kind == "map" else "retrieved",
+        reason="looked for",
+        text="",
+        excluded=f"the search failed: {why}",
+    )

@@ -1,0 +1,401 @@
+"""The context engine end to end: previews that come true, steering, outputs that depend on it."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.support import make_repo, says, write_script
+from holdfast import cli
+from holdfast.app import App, build, context
+from holdfast.app.goals import Wish, start, work
+from holdfast.config import load
+from holdfast.context.retrieve import add_document
+from holdfast.engine.links import create_link
+from holdfast.engine.listing import task_row
+from holdfast.engine.record import attempt_record
+from holdfast.errors import Refused, Stale
+
+FILES = {
+    "src/pool.py": "class SocketPool:\n    def acquire(self):\n        return connect()\n",
+    "src/net.py": "def connect():\n    return 1\n",
+    "src/colour.py": "def paint():\n    return 'teal'\n",
+    "README.md": "# Demo\n",
+}
+PLAN = """
+[[tasks]]
+key = "find"
+kind = "model"
+prompt = "Find out where the socket pool is."
+[[tasks]]
+key = "use"
+kind = "model"
+requires = ["find"]
+prompt = "Say where the socket pool is."
+[[tasks]]
+key = "last"
+kind = "model"
+requires = ["use"]
+prompt = "Sum up the socket pool."
+"""
+
+
+class Place:
+    """A repository with a goal of three model tasks, in one process."""
+
+    def __init__(self, folder: Path, **flags: Any) -> None:
+        self.folder = folder
+        self.repo = make_repo(folder / "repo", FILES)
+        rules = [
+            {
+                "when": "Find out where",
+                "replies": [says("The pool is in src/pool.py, word KESTREL.")],
+            },
+            {"when": "KESTREL", "replies": [says("I know: KESTREL, see [task 1].")]},
+            {"replies": [says("I do not know.")]},
+        ]
+        self.model = write_script(folder / "script.json", {"rules": rules})
+        self.flags = {"model": self.model, **flags}
+        self.app = self.build()
+
+    def build(self) -> App:
+        settings = load(self.repo, flags=self.flags, environ={})
+        return build(settings, home=self.repo / ".holdfast", environ={})
+
+    def start(self, plan: str = PLAN) -> int:
+        path = self.folder / "plan.toml"
+        path.write_text(plan)
+        wish = Wish(text="Look after the pool", repo=self.repo, model=self.model, plan=path)
+        return asyncio.run(start(self.app, wish))
+
+    def answer(self, attempt: str) -> str:
+        outcome = self.app.engine.read(attempt_record, attempt).outcome
+        assert outcome is not None
+        return outcome.answer
+
+
+@pytest.fixture
+def place(tmp_path: Path):
+    made: list[Place] = []
+
+    def make(**flags: Any) -> Place:
+        made.append(Place(tmp_path, **flags))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.app.close()
+
+
+def items(found: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {item["source"]: item for item in found["items"]}
+
+
+@pytest.mark.parametrize("mode", ["plain", "curated"])
+def test_a_preview_is_exactly_what_the_attempt_gets(place, mode: str) -> None:
+    here = place(context=mode)
+    goal = here.start()
+    before = context.preview(here.app, 1)
+    assert not before["recorded"]
+    work(here.app, goal, resumed=False)
+    record = here.app.engine.read(attempt_record, "1.1")
+    assert record.bundle_sha256 == before["sha256"]
+    after = context.preview(here.app, 1)
+    assert (after["recorded"], after["sha256"]) == (True, before["sha256"])
+
+
+def test_an_output_provably_depends_on_the_output_of_a_linked_task(place) -> None:
+    here = place()
+    work(here.app, here.start(), resumed=False)
+    assert here.answer("2.1") == "I know: KESTREL, see [task 1]."
+    apart = PLAN.replace('requires = ["find"]\n', "")
+    work(here.app, here.start(apart), resumed=False)
+    assert here.answer("5.1") == "I do not know.", "without the link the output is another"
+
+
+def test_a_curated_bundle_finds_what_nobody_linked_within_the_plan_alone(place) -> None:
+    here = place(context="curated")
+    apart = PLAN.replace('requires = ["find"]\n', "")
+    work(here.app, here.start(apart), resumed=False)
+    assert here.answer("2.1") == "I know: KESTREL, see [task 1]."
+    here.start(apart)
+    assert not [name for name in items(context.preview(here.app, 4)) if name.startswith("Output")]
+
+
+def test_a_curated_bundle_says_what_is_what_and_who_to_believe(place) -> None:
+    here = place(context="curated")
+    work(here.app, here.start(), resumed=False)
+    text = context.preview(here.app, 2)["text"]
+    assert "requires, then INDEX.md, then what a person pinned, then refers" in text
+    assert "## Task find [task 1] · requires · requires: find · trust: a model's output" in text
+    assert "Cite what you use by its id" in text
+    third = context.preview(here.app, 3)
+    assert items(third)["Output 1.1"]["reason"].startswith("output of 'find', BM25 ")
+    paths = [line for line in third["text"].splitlines() if line.startswith("src/")]
+    assert paths[:2] == ["src/pool.py", "src/net.py"], "net.py defines what pool.py mentions"
+    assert "  1: class SocketPool:" in third["text"]
+
+
+def test_plain_is_the_default_and_finds_nothing_by_itself(place) -> None:
+    here = place()
+    here.start()
+    found = context.preview(here.app, 1)
+    assert set(items(found)) == {"The plan", "Files"}
+    assert "trust:" not in found["text"]
+
+
+def test_pins_and_exclusions_hold_until_they_are_changed_and_say_who_and_why(place) -> None:
+    here = place()
+    here.start()
+    context.decide(here.app, 1, "pin", "src/net.py", author="ada", reason="look here")
+    context.decide(here.app, 1, "exclude", "The plan", author="bob", reason="noise")
+    context.decide(here.app, 1, "pin", "src/none.py", author="ada", reason="typo")
+    found = context.preview(here.app, 1)
+    rows = items(found)
+    assert rows["src/net.py"]["kind"] == "pin"
+    assert rows["src/net.py"]["reason"] == "pinned by ada: look here"
+    assert rows["The plan"]["fate"] == "out"
+    assert "left out: excluded by bob: noise" in rows["The plan"]["reason"]
+    assert "there is no such file" in rows["src/none.py"]["reason"]
+    assert "def connect" in found["text"]
+    for source in ("src/net.py", "The plan", "src/none.py"):
+        context.decide(here.app, 1, "release", source, author="ada", reason="done")
+    plain = context.preview(here.app, 1)
+    assert set(items(plain)) == {"The plan", "Files"}
+    assert len(context.decisions(here.app, 1)["steers"]) == 6, "nothing is forgotten"
+
+
+def test_the_same_approval_of_the_same_data_gives_the_same_hash(place) -> None:
+    here = place(context="curated")
+    here.start()
+    choice = {"pins": ["src/net.py"], "excludes": ["Files"], "author": "ada", "reason": "ok"}
+    first = context.accept(here.app, 1, **choice)
+    context.decide(here.app, 1, "pin", "README.md", author="bob", reason="also")
+    assert context.preview(here.app, 1)["sha256"] != first["sha256"]
+    assert context.accept(here.app, 1, **choice)["sha256"] == first["sha256"]
+    rows = context.decisions(here.app, 1)["steers"]
+    assert rows[0]["bundle_sha256"] != ""
+    with pytest.raises(Refused, match="pinned and excluded"):
+        context.accept(here.app, 1, pins=["a"], excludes=["a"], author="ada", reason="x")
+    with pytest.raises(Refused, match="author and a reason"):
+        context.decide(here.app, 1, "pin", "README.md", author="ada", reason=" ")
+
+
+def test_a_decision_for_once_holds_for_the_next_take_alone(place) -> None:
+    here = place()
+    here.start()
+    context.decide(here.app, 1, "pin", "README.md", author="ada", reason="now", once=True)
+    assert "README.md" in items(context.preview(here.app, 1))
+    from holdfast.engine.steering import steers_of
+
+    assert here.app.engine.read(steers_of, 1, 1)
+    assert not here.app.engine.read(steers_of, 1, 2)
+
+
+def test_a_pinned_task_of_another_goal_is_shown_and_a_link_across_plans_counts_as_refers(
+    place,
+) -> None:
+    here = place()
+    work(here.app, here.start(), resumed=False)
+    here.start()
+    here.app.engine.call(create_link, 4, 1, "refers")
+    context.decide(here.app, 4, "pin", "Task 2", author="ada", reason="see it")
+    rows = items(context.preview(here.app, 4))
+    assert rows["Task 1"]["kind"] == "refers"
+    assert rows["Task 2"]["kind"] == "pin"
+    assert "KESTREL" in context.preview(here.app, 4)["text"]
+
+
+def test_another_budget_can_be_tried_and_one_too_small_is_refused(place) -> None:
+    here = place()
+    here.start()
+    small = context.preview(here.app, 1, tokens=60)
+    assert small["tokens"] <= 60
+    assert small["budget_tokens"] == 60
+    with pytest.raises(Refused, match="at least"):
+        context.preview(here.app, 1, tokens=3)
+    with pytest.raises(Refused, match="positive"):
+        context.preview(here.app, 1, tokens=-1)
+
+
+def test_budget_zero_asks_the_model_table_and_unknown_settings_are_refused(place) -> None:
+    here = place(bundle_tokens=0, context="curated")
+    here.start()
+    assert context.preview(here.app, 1)["budget_tokens"] == 4000, "an unknown model: conservative"
+    here.app.close()
+    here.flags["context"] = "fancy"
+    here.app = here.build()
+    with pytest.raises(Refused, match="plain, curated"):
+        context.preview(here.app, 1)
+
+
+def test_two_bundles_are_compared_item_by_item(place) -> None:
+    here = place()
+    work(here.app, here.start(), resumed=False)
+    found = context.compare(here.app, "1.1", "2.1")
+    assert not found["equal"]
+    changes = {row["source"]: row for row in found["items"]}
+    assert changes["Task find"]["before"] is None
+    assert "+I " not in found["text"]
+    assert "KESTREL" in found["text"]
+    assert context.compare(here.app, "1.1", "1")["equal"]
+
+
+INDEX = """# Index
+
+The pool is sacred.
+
+```rules
+must contain: KESTREL
+must not contain: forbidden
+```
+"""
+
+
+def test_an_index_is_shown_first_and_its_rules_fail_an_output_that_breaks_them(place) -> None:
+    here = place(max_takes=1)
+    goal = here.start(PLAN.replace('requires = ["find"]\n', ""))
+    context.write_index(here.app, goal, INDEX, version=0, author="ada")
+    found = context.preview(here.app, 1)
+    assert found["items"][0]["source"] == "INDEX.md"
+    assert "version 1 by ada" in found["items"][0]["reason"]
+    assert "The pool is sacred." in found["text"]
+    context.write_index(here.app, goal, INDEX.replace("KESTREL", "OSPREY"), version=1, author="ada")
+    result = work(here.app, goal, resumed=False)
+    assert result["outcome"] == "failed"
+    assert "must contain 'OSPREY'" in result["tasks"][0]["detail"]
+    here.app.close()
+    assert cli.main(["replay", "1.1", "--repo", str(here.repo)]) == 0, "replay judges the same"
+
+
+def test_an_index_is_written_over_the_version_that_was_read(place) -> None:
+    here = place()
+    goal = here.start()
+    assert context.index(here.app, goal)["version"] == 0
+    context.write_index(here.app, goal, "one", version=0, author="ada")
+    with pytest.raises(Stale, match="at version 1, not 0"):
+        context.write_index(here.app, goal, "two", version=0, author="bob")
+    assert context.write_index(here.app, goal, "two", version=1, author="bob")["text"] == "two"
+    with pytest.raises(Refused, match="at most"):
+        context.write_index(here.app, goal, "x" * 200_000, version=2, author="bob")
+
+
+ROOT = """
+[[tasks]]
+key = "INDEX.md"
+kind = "model"
+prompt = "Find out where things are, for an index."
+[[tasks]]
+key = "use"
+kind = "model"
+requires = ["INDEX.md"]
+prompt = "Say where the socket pool is."
+"""
+
+
+def test_a_root_task_writes_the_index_and_a_changed_plan_makes_it_stale(place) -> None:
+    here = place()
+    goal = here.start(ROOT)
+    work(here.app, goal, resumed=False)
+    page = context.index(here.app, goal)
+    assert (page["version"], page["author"], page["stale"]) == (1, "1.1", False)
+    assert page["text"] == here.answer("1.1")
+    assert items(context.preview(here.app, 2))["INDEX.md"]["fate"] == "whole"
+    from holdfast.domain.model import PlanSpec, TaskSpec
+    from holdfast.engine import add_plan
+
+    other = PlanSpec(tasks=(TaskSpec(key="new", prompt="x"),))
+    here.app.engine.call(add_plan, goal, other)
+    assert context.index(here.app, goal)["stale"]
+
+
+def test_past_trouble_is_found_and_a_take_that_has_begun_is_never_rendered_again(place) -> None:
+    here = place(context="curated")
+    work(here.app, here.start(), resumed=False)
+    recorded = context.preview(here.app, 3)["sha256"]
+    context.decide(here.app, 3, "pin", "README.md", author="ada", reason="late")
+    assert context.preview(here.app, 3)["sha256"] == recorded
+    assert here.app.engine.read(task_row, 3)["state"] == "succeeded"
+
+
+def test_a_search_that_fails_is_shown_as_such_and_never_as_an_empty_item(place) -> None:
+    import sqlite3
+
+    here = place(context="curated")
+    here.start(PLAN.replace('requires = ["find"]\n', ""))
+    body = "The socket pool is long. " * 200
+    here.app.engine.call(add_document, "output", "3.9", title="t", body=body, task=3, plan=1)
+    assert "Output 3.9" in items(context.preview(here.app, 1))
+    with sqlite3.connect(here.app.home / "holdfast.db") as store:
+        store.execute("DELETE FROM blobs")
+    store.close()
+    row = items(context.preview(here.app, 1))["Past outputs"]
+    assert row["fate"] == "out"
+    assert "the search failed: blob" in row["reason"]
+
+
+def test_of_two_equal_outputs_one_is_shown_and_the_other_explained(place) -> None:
+    here = place(context="curated")
+    here.start()
+    for task in (2, 3):
+        here.app.engine.call(
+            add_document,
+            "output",
+            f"{task}.9",
+            title="t",
+            body="The socket pool leaks in reader.py",
+            task=task,
+            plan=1,
+        )
+    rows = items(context.preview(here.app, 1))
+    assert rows["Output 2.9"]["fate"] == "whole"
+    assert rows["Output 3.9"]["reason"].endswith("left out: repeats 2.9")
+
+
+def test_the_names_other_tools_read_answer_with_the_runs_and_their_contexts(place) -> None:
+    import sqlite3
+
+    here = place()
+    work(here.app, here.start(), resumed=False)
+    with sqlite3.connect(here.app.home / "holdfast.db") as store:
+        store.row_factory = sqlite3.Row
+        run = store.execute("SELECT * FROM runs WHERE task_id = 2").fetchone()
+        used = store.execute(
+            "SELECT * FROM task_contexts WHERE id = ?", (run["used_context_id"],)
+        ).fetchone()
+    store.close()
+    assert (run["status"], run["model"]) == ("unverified", here.model)
+    assert used["content_hash"] == run["prompt_hash"]
+    assert "KESTREL" in json.loads(used["payload"])["user"]
+
+
+def test_the_command_line_previews_steers_and_compares(
+    place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = place()
+    goal = here.start()
+    here.app.close()
+    at = ["--repo", str(here.repo)]
+
+    def said(*words: str, code: int = 0) -> str:
+        assert cli.main(["context", *words, *at]) == code
+        return capsys.readouterr().out
+
+    assert "as things stand: " in said("preview", "1")
+    who = ["--author", "ada", "--reason", "why not"]
+    assert "pinned by ada: why not" in said("pin", "1", "src/net.py", *who)
+    assert json.loads(said("exclude", "1", "Files", *who, "--json"))["type"] == "context"
+    assert "exclude Files by ada: why not" in said("history", "1")
+    assert "pinned by" not in said("unpin", "1", "src/net.py", *who)
+    assert "pin" in said("approve", "1", "--pin", "README.md", *who)
+    page = here.folder / "INDEX.md"
+    page.write_text("hello")
+    assert "version 1" in said("index", str(goal), "--write", str(page), *who)
+    assert "hello" in said("index", str(goal))
+    assert said("diff", "1", "2").startswith("different\n")
+    assert said("preview", "x", code=2) == ""
+    assert said("index", "1", "--write", str(here.folder / "none"), *who, code=2) == ""
+    assert said("preview", "99", code=2) == ""

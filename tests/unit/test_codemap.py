@@ -1,0 +1,143 @@
+"""The repository map: facts by blob, ranking by personalised PageRank, outlines of files."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from context_world import world
+from holdfast.adapters.repository import Repository
+from holdfast.context.codemap import (
+    Facts,
+    build,
+    decode_map,
+    encode_map,
+    outline,
+    path_scores,
+    rank,
+    scan,
+)
+from holdfast.context.words import tokens
+from holdfast.engine.library import known_map
+from holdfast.errors import NotFound
+from holdfast.worker.library import FILE_BYTES_MAX, read_tree
+
+FILES = {
+    "shop/cart.py": "from shop.price import *\n\ndef add_item(x):\n    return total_price(x)\n",
+    "shop/price.py": "def total_price(items):\n    return sum(items)\n",
+    "shop/mail.py": "def send_mail(to):\n    return to\n",
+    "web/view.js": "export function renderCart() { return add_item }\n",
+}
+
+
+def scanned(path: str, text: str) -> Facts:
+    return scan(path, text, tokens(text))
+
+
+def mapped(files: dict[str, str]):
+    return build((path, f"blob-{path}", scanned(path, text)) for path, text in files.items())
+
+
+def test_a_file_leads_to_the_files_that_define_what_it_mentions() -> None:
+    shares = rank(mapped(FILES), {"blob-shop/cart.py": 1.0})
+    assert shares["shop/price.py"] > 0
+    assert shares["web/view.js"] > 0, "callers count too"
+    assert "shop/mail.py" not in shares
+    assert sum(shares.values()) <= 1.0
+    assert rank(mapped(FILES), {}) == {}
+
+
+def test_the_map_does_not_depend_on_the_order_of_files_and_survives_its_encoding() -> None:
+    one = mapped(FILES)
+    assert mapped(dict(reversed(FILES.items()))) == one
+    assert decode_map(encode_map(one)) == one
+
+
+def test_a_name_that_many_files_define_leads_nowhere() -> None:
+    files = {f"m{number}.py": "def run():\n    pass\n" for number in range(12)}
+    files["main.py"] = "run()\n"
+    shares = rank(mapped(files), {"blob-main.py": 1.0})
+    assert set(shares) == {"main.py"}
+
+
+def test_paths_are_scored_by_their_own_words() -> None:
+    assert set(path_scores(mapped(FILES), "price of the mail")) == {"shop/price.py", "shop/mail.py"}
+
+
+def test_scanning_survives_broken_source_and_knows_other_languages() -> None:
+    assert scanned("a.py", "def broken(:\nclass Fine").defines == ("Fine", "broken")
+    assert scanned("a.rs", "pub async fn serve() {}\npub(crate) struct Hub;").defines == (
+        "Hub",
+        "serve",
+    )
+    assert scanned("a.txt", "") == Facts(defines=(), mentions={})
+
+
+def test_an_outline_shows_definitions_the_query_names_first_and_counts_the_rest() -> None:
+    text = (
+        "x = 1\nclass Pool:\n    def close(self):\n        def inner(): ...\n\ndef other(): ...\n"
+    )
+    assert outline("a.py", text).splitlines() == [
+        "2: class Pool:",
+        "3:     def close(self):",
+        "6: def other(): ...",
+    ]
+    assert outline("a.py", text, "the other one", lines_max=1).splitlines() == [
+        "6: def other(): ...",
+        "[… 2 more definitions]",
+    ]
+    assert outline("a.py", "def broken(:\n\n\nclass Fine: ...").splitlines() == [
+        "1: def broken(:",
+        "4: class Fine: ...",
+    ]
+    assert outline("a.go", "package a\n\nfunc Serve() {}\n") == "3: func Serve() {}"
+    assert outline("notes.txt", "one\ntwo\nthree\nfour") == "1: one\n2: two\n3: three"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    folder = tmp_path / "repo"
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "image.png").write_bytes(b"\x89PNG\0\0secret_name")
+    (folder / "huge.py").write_text("x = 1\n" * (FILE_BYTES_MAX // 6 + 1))
+    (folder / "link.py").symlink_to("shop/cart.py")
+    for words in (
+        ("init", "-q"),
+        ("add", "."),
+        ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"),
+    ):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    return Repository.open(folder)
+
+
+def test_a_tree_is_read_once_and_what_is_binary_huge_or_a_link_is_left_out(
+    tmp_path: Path, repository: Repository
+) -> None:
+    tree = repository.tree_of("HEAD")
+    with world(tmp_path) as w:
+        seen: list[str] = []
+
+        def redact(text: str) -> str:
+            seen.append(text)
+            return text.replace("send_mail", "XXXX")
+
+        code = read_tree(w.engine, repository, tree, redact)
+        assert code.paths == ("image.png", *sorted(FILES))
+        assert read_tree(w.engine, repository, tree, redact) == code
+        assert len(seen) == len(FILES), "every text is redacted, and read once"
+        assert w.engine.read(known_map, tree) == code
+        assert w.engine.read(known_map, "0" * 40) is None
+    for file in tmp_path.glob("holdfast.db*"):
+        assert b"send_mail" not in file.read_bytes()
+        assert b"secret_name" not in file.read_bytes()
+
+
+def test_many_blobs_come_from_one_git_in_the_order_asked(repository: Repository) -> None:
+    entries = repository.entries(repository.tree_of("HEAD"))
+    asked = [blob for _, blob, _ in reversed(entries)]
+    sizes = [size for _, _, size in reversed(entries)]
+    assert [len(content) for content in repository.contents(asked)] == sizes
+    with pytest.raises(NotFound):
+        repository.contents(["0" * 40])
