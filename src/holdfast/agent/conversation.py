@@ -32,24 +32,29 @@ class Conversation:
         self.origins: list[str] = []
         self._sent = 0
         self._told = ""
+        self._before = (0, "")
         self._add(Message(role="system", content=system), "bundle")
         self._add(Message(role="user", content=user), "bundle")
 
     def request(self) -> ModelRequest:
         """What the model is asked now."""
         return ModelRequest(
-            model=self.model.partition(":")[2],
+            model=self.model.partition(":")[2] or self.model,
             messages=tuple(self.messages),
             tools=self.tools,
             seed=self.seed,
         )
+
+    def take_back(self) -> None:
+        """The last request got no answer: what it said is new to whoever is asked next."""
+        self._sent, self._told = self._before
 
     def move(self, model: str) -> None:
         """Ask another model from now on."""
         self.model = model
 
     def delta(self) -> bytes:
-        """The canonical request of this turn: everything since the last answered request."""
+        """The canonical request of this turn; moves the mark, so call it once a turn."""
         body: dict[str, Any] = {
             "after": self._sent,
             "messages": [_plain(message) for message in self.messages[self._sent :]],
@@ -57,13 +62,14 @@ class Conversation:
         if self._sent == 0:
             body |= {"seed": self.seed, "tools": self.tools}
         if self.model != self._told:
-            body["model"] = self.model.partition(":")[2]
+            body["model"] = self.model.partition(":")[2] or self.model
+        self._before = (self._sent, self._told)
+        self._sent, self._told = len(self.messages), self.model
         return encode(body)
 
     def assistant(self, reply: ModelReply, calls: Sequence[ToolCall], origin: str) -> None:
         """A reply as the next requests show it; calls written into the text stand there already
         when no tools are offered."""
-        self._told, self._sent = self.model, len(self.messages)
         kept = tuple(calls) if self.tools else ()
         self._add(Message(role="assistant", content=reply.text, calls=kept), origin)
 

@@ -122,6 +122,7 @@ async def ask(job: Job, talk: Conversation, name: str) -> Reply:
                 move = next_model(models, talk.model, error)
                 if move is None:
                     raise
+                talk.take_back()
             recorded = encode(move)
             key = moved(name, moves)
             reason = f"{move.code}: {move.reason}"
