@@ -5,6 +5,10 @@ directory holds the lock, and so does every child it starts there: a `git` that 
 Holdfast, and the first process of a sandbox, inherit the descriptor. Locks are advisory and vanish
 with their last holder.
 
+bwrap's second process waits for its first to set up its users, without end: if the first is killed
+in that instant, the second never runs a command, never ends, and holds the lock for ever. Whoever
+waits for a lock therefore ends such orphans (`end_orphans`).
+
 A dying process closes its files before its pid namespace is emptied, so a sandbox's first process
 is named in the lock file too, by bwrap itself, and whoever obtains the lock waits for its end.
 Obtaining the lock therefore proves that nothing else still writes.
@@ -19,6 +23,7 @@ import fcntl
 import os
 import re
 import select
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -27,6 +32,7 @@ from pathlib import Path
 from holdfast.errors import Unavailable
 
 _POLL_S = 0.005
+_ORPHANS_S = 0.2
 _DYING_S = 5.0
 _FIRST_PROCESS = re.compile(rb'"child-pid": (\d+)')
 
@@ -42,9 +48,7 @@ def try_lock(directory: Path) -> int | None:
 
 def wait_until_free(directory: Path) -> None:
     """Block until nobody holds the lock and the recorded process is dead."""
-    descriptor = _locked(directory, fcntl.LOCK_EX)
-    assert descriptor is not None
-    os.close(descriptor)
+    os.close(_obtain(directory, deadline=None))
 
 
 def open_record(directory: Path) -> int:
@@ -62,16 +66,55 @@ def held(*directories: Path, wait_s: float = 60.0) -> Iterator[tuple[int, ...]]:
     with ExitStack() as stack:
         descriptors = []
         for directory in directories:
-            while (descriptor := try_lock(directory)) is None:
-                if time.monotonic() > deadline:
-                    raise Unavailable(
-                        f"{directory} is still in use after {wait_s:g} s",
-                        hint="another Holdfast process or its command works there",
-                    )
-                time.sleep(_POLL_S)
+            descriptor = _obtain(directory, deadline)
             stack.callback(os.close, descriptor)
             descriptors.append(descriptor)
         yield tuple(descriptors)
+
+
+def end_orphans(directory: Path) -> None:
+    """Kill sandboxes of `directory` whose first process is dead. A living sandbox is left alone."""
+    wanted = b"\0--bind\0" + os.fsencode(directory) + b"\0"
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        with suppress(OSError):  # it ended meanwhile
+            process = Path(entry.path)
+            if _name(process) != "bwrap" or wanted not in (process / "cmdline").read_bytes():
+                continue
+            status = dict(
+                line.split(":\t", 1)
+                for line in (process / "status").read_text().splitlines()
+                if ":\t" in line
+            )
+            # The first process of a pid namespace of its own, without the bwrap that made it.
+            inside = status["NSpid"].split()[1:] == ["1"]
+            if inside and _name(Path("/proc") / status["PPid"]) != "bwrap":
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+def _name(process: Path) -> str:
+    try:
+        return (process / "comm").read_text().strip()
+    except FileNotFoundError:
+        return ""
+
+
+def _obtain(directory: Path, deadline: float | None) -> int:
+    """The lock of `directory`; raises Unavailable past the deadline, a `time.monotonic` value."""
+    started = looked = time.monotonic()
+    while (descriptor := try_lock(directory)) is None:
+        now = time.monotonic()
+        if deadline is not None and now > deadline:
+            raise Unavailable(
+                f"{directory} is still in use after {now - started:.0f} s",
+                hint="another Holdfast process or its command works there",
+            )
+        if now > looked + _ORPHANS_S:
+            end_orphans(directory)
+            looked = now
+        time.sleep(_POLL_S)
+    return descriptor
 
 
 def _locked(directory: Path, how: int) -> int | None:

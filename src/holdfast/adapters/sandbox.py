@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.adapters.capture import Capture, Redact
-from holdfast.adapters.locks import open_record, try_lock, wait_until_free
+from holdfast.adapters.locks import end_orphans, open_record, try_lock, wait_until_free
 from holdfast.adapters.visible import View, view
 from holdfast.domain.ports import CommandResult, Wall
 from holdfast.errors import Refused, Unavailable
@@ -333,6 +333,7 @@ def _environment(seen: View) -> dict[str, str]:
 async def _lock(root: Path, timeout_s: float) -> int:
     deadline = time.monotonic() + timeout_s
     while (descriptor := try_lock(root)) is None:
+        await asyncio.to_thread(end_orphans, root)
         if time.monotonic() > deadline:
             raise Unavailable(f"another command still works in {root}")
         await asyncio.sleep(_LOCK_POLL_S)
