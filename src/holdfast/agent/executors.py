@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import msgspec
 
 from holdfast.agent import evidence, loop
+from holdfast.agent.briefing import index_rules
 from holdfast.agent.conversation import Conversation, encode
 from holdfast.agent.journal import Effectful, Performed, Undecided
 from holdfast.agent.loop import Job
@@ -70,7 +71,8 @@ async def single(job: Job) -> Outcome:
         user=bundle.user,
     )
     said = await loop.ask(job, talk, "t001/model")
-    return await loop.conclude(job, said.actions.answer, await loop.check(job, "v01"))
+    results = await loop.check(job, "v01")
+    return await loop.conclude(job, said.actions.answer, results, rules=index_rules(bundle))
 
 
 async def shell(job: Job) -> Outcome:
