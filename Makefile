@@ -73,11 +73,10 @@ $(PEERS)/.ready: $(wildcard benchmarks/peers*.txt) | system
 	@$(PEERS)/bin/python -m pip install -q --disable-pip-version-check $(^:%=-r %)
 	@touch $@
 
-bench: bench-setup  ## what a durable step costs, beside its peers
-	@$(BIN)/python benchmarks/steps.py
-
-bench: bench-setup  ## every benchmark beside its peers
+bench: bench-setup  ## every benchmark beside its peers (ten minutes on an idle machine)
+	$(BIN)/python benchmarks/steps.py
 	$(BIN)/python benchmarks/lisp.py
+	$(BIN)/python benchmarks/trace.py
 
 fuzz-lisp: setup-dev  ## ten minutes of fuzzing the reader and the analyser
 	HOLDFAST_FUZZ_S=600 $(BIN)/python -m pytest -q tests/lang/test_fuzz.py

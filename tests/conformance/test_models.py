@@ -205,6 +205,45 @@ def test_a_provider_that_sends_no_usage_is_estimated_and_says_so(world: World) -
     assert reply.usage.tokens_in > 10
 
 
+@pytest.mark.parametrize("adapter", OVER_HTTP)
+def test_counts_of_zero_are_no_counts(adapter: str, tmp_path: Path) -> None:
+    """An independent server reports zeros in two dialects: money is not spent by not counting."""
+    script = says({"text": "one two three", "usage": {"in": 0, "out": 0}})
+    [reply] = World(adapter, tmp_path).ask(script)
+    assert not reply.usage.reported
+    assert reply.usage.tokens_in > 10
+    assert reply.usage.tokens_out > 1
+
+
+def test_a_server_that_only_chats_is_given_the_cap_as_its_window() -> None:
+    """`/api/show` is Ollama's own; proxies and test servers often lack it."""
+
+    async def call(environ: Mapping[str, str]) -> int | None:
+        model = resolved("ollama", environ)
+        try:
+            with pytest.raises(ModelError) as caught:
+                await model.complete(request())
+            assert caught.value.code == "unknown_model"
+            return model.context_tokens
+        finally:
+            await model.aclose()
+
+    with odd_endpoint(404, b'{"error": "not found"}') as environ:
+        assert asyncio.run(call(environ)) == 32_768
+
+
+def test_a_character_cut_into_two_chunks_is_joined_again() -> None:
+    """Servers written in JavaScript cut between the two escapes of one character."""
+    from holdfast.adapters.models.ollama import ChatStream
+    from holdfast.adapters.models.replies import seal
+
+    stream = ChatStream(same)
+    for half in ("\\ud83e", "\\udd8a"):
+        stream.feed(b'{"message": {"content": "' + half.encode() + b'"}}\n')
+    stream.feed(b'{"done": true, "prompt_eval_count": 1, "eval_count": 1}\n')
+    assert seal(stream.draft(), request(), price=None, redact=same).text == "🦊"
+
+
 def test_cached_tokens_and_money_are_counted_exactly(world: World, tmp_path: Path) -> None:
     prices = tmp_path / "prices.toml"
     row = '{ in = "1.25", out = "10", cached = "0.1255" }\n'

@@ -301,7 +301,7 @@ def child(wish: Mapping[str, Any], order: Mapping[str, Any]) -> dict[str, Any]:
         home=home,
         environ={},
         probe=death.step,
-        models={wish["model"]: model},
+        models={} if "," in wish["model"] else {wish["model"]: model},  # a chain is the app's own
         tools={name: CountedTool(tool, ledger, death, keys) for name, tool in tools.items()},
         sandbox=sandbox,
     )

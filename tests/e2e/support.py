@@ -156,6 +156,8 @@ class ModelServer:
             "OLLAMA_HOST": self.url,
             "OPENAI_BASE_URL": f"{self.url}/v1",
             "OPENAI_API_KEY": "test-key",
+            "ANTHROPIC_BASE_URL": self.url,
+            "ANTHROPIC_API_KEY": "test-key",
         }
 
     def asked(self) -> list[dict[str, Any]]:

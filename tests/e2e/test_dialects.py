@@ -15,7 +15,7 @@ from e2e.support import Cli, broken_invariants, calls, git, make_repo, model_ser
 WRITE = {"path": "x.txt", "content": "x\n"}
 NATIVE = calls(("write_file", WRITE))
 IN_TEXT = says("```json\n" + json.dumps({"tool": "write_file", "arguments": WRITE}) + "\n```")
-DIALECTS = ("ollama:scripted", "openai:scripted")
+DIALECTS = ("ollama:scripted", "openai:scripted", "anthropic:scripted")
 FAULTS: dict[str, dict[str, Any]] = {
     "too many requests": {"status": 429, "retry_after": 0.05, "times": 1},
     "a gateway that is overloaded": {"status": 503, "times": 1},

@@ -131,7 +131,7 @@ tool/x/y
 (range)
 ;! arity_error 1:1
 (reduce (fn [a _] (* a a)) 10 (range 100))
-;! memory_exceeded 1:19
+;! memory_exceeded
 (loop [s "a" i 0] (if (< i 40) (recur (str s s) (inc i)) (count s)))
 ;! memory_exceeded 1:39
 (re-find #"(a+)+$" "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab")
@@ -198,3 +198,225 @@ tool/x/y
 ;! not_callable 1:1
 (get-in {:a 1} :a)
 ;! type_error 1:1
+(java.util.Date. "nonsense")
+;! type_error 1:1
+(java.util.Date. "Thu Foo 01 00:00:01 UTC 1970")
+;! type_error 1:1
+(java.util.Date. "Thu Jan 41 00:00:01 UTC 1970")
+;! type_error 1:1
+(java.util.Date. :a)
+;! type_error 1:1
+(java.time.Instant/parse "2024-13-01T00:00:00Z")
+;! type_error 1:1
+(java.time.Instant/parse "2024-01-01T25:00:00Z")
+;! type_error 1:1
+(java.time.Instant/parse 5)
+;! type_error 1:1
+(LocalDate/parse nil)
+;! type_error 1:1
+(.plusDays (LocalDate/parse "9999-12-31") 1)
+;! arithmetic_error 1:1
+(.plusDays 5 1)
+;! type_error 1:1
+(.toDays 5)
+;! type_error 1:1
+(.toEpochMilli 5)
+;! type_error 1:1
+(.before 1 2)
+;! type_error 1:1
+(.isAfter (LocalDate/parse "2024-01-01") 5)
+;! type_error 1:1
+(Duration/between 1 2)
+;! type_error 1:1
+(format "%tQ" 5)
+;! type_error 1:1
+(format "%c" "ab")
+;! type_error 1:1
+(format "%h" [1])
+;! type_error 1:1
+(format 5)
+;! type_error 1:1
+(format "100%")
+;! type_error 1:1
+(char -1)
+;! type_error 1:1
+(symbol 5)
+;! type_error 1:1
+(name 5)
+;! type_error 1:1
+(clojure.string/replace 5 5 5)
+;! type_error 1:1
+(clojure.string/replace "a" #"a" 5)
+;! not_callable 1:1
+(blank? 5)
+;! type_error 1:1
+(join 5)
+;! type_error 1:1
+(split-lines 5)
+;! type_error 1:1
+(includes? nil "a")
+;! type_error 1:1
+(bit-and 1 :a)
+;! type_error 1:1
+(bit-and 99999999999999999999 1)
+;! type_error 1:1
+(Math/sqrt "a")
+;! type_error 1:1
+(Integer/parseInt "zz" 99)
+;! type_error 1:1
+(Boolean/parseBoolean 5)
+;! type_error 1:1
+(long ##Inf)
+;! arithmetic_error 1:1
+(float ##Inf)
+;! arithmetic_error 1:1
+(quot ##Inf 2)
+;! arithmetic_error 1:1
+(mod 1 ##NaN)
+;! arithmetic_error 1:1
+(/ 1 "a")
+;! type_error 1:1
+(- "a")
+;! type_error 1:1
+(apply - [1 nil])
+;! type_error 1:1
+(max 1 :a)
+;! type_error 1:1
+(abs "a")
+;! type_error 1:1
+(walk (fn [x] 5) identity {:a 1})
+;! type_error 1:1
+(into 5 [1])
+;! type_error 1:1
+(into [] inc [1])
+;! arity_error 1:1
+(reduce-kv + 0 5)
+;! type_error 1:1
+(merge-with + {:a 1} 5)
+;! type_error 1:1
+(find 5 1)
+;! type_error 1:1
+(keys 5)
+;! type_error 1:1
+(key 5)
+;! type_error 1:1
+(assoc [1] 9 9)
+;! type_error 1:1
+(assoc {} 1 2 3)
+;! arity_error 1:1
+(disj [1] 1)
+;! type_error 1:1
+(difference [1] #{1})
+;! type_error 1:1
+(subset? [1] #{1})
+;! type_error 1:1
+(union 1 #{2})
+;! type_error 1:1
+(pop {})
+;! type_error 1:1
+(peek {})
+;! type_error 1:1
+(subvec {} 1)
+;! type_error 1:1
+(take-nth 0 [1])
+;! type_error 1:1
+(partition 0 [1])
+;! type_error 1:1
+(partition-all 0 [1])
+;! type_error 1:1
+(range 0 5 0)
+;! memory_exceeded 1:1
+(range 0 1e9)
+;! memory_exceeded 1:1
+(sort :up [1 2])
+;! type_error 1:1
+(fnil inc)
+;! arity_error 1:1
+(fnil inc 1 2 3 4)
+;! arity_error 1:1
+((where 5) {})
+;! type_error 1:2
+(re-find 5 "a")
+;! type_error 1:1
+(re-find #"a" 5)
+;! type_error 1:1
+(re-find "a(" "a")
+;! type_error 1:1
+(re-find #"(?(1)a|b)" "b")
+;! type_error 1:10
+(json/generate-string {1.5 2})
+;! type_error 1:1
+(source 'nope)
+;! unbound_var 1:1
+([1 2] :a)
+;! type_error 1:1
+(let [[a :foo b] [1]] a)
+;! unsupported_pattern 1:10
+(let [{:keys [5]} {}] 1)
+;! unsupported_pattern 1:15
+(let [{:or 5} {}] 1)
+;! unsupported_pattern 1:12
+(let [5 6] 1)
+;! unsupported_pattern 1:7
+(let [a/b 1] 1)
+;! invalid_form 1:7
+(let [& 1] 1)
+;! unsupported_pattern 1:7
+(fn [a &] a)
+;! invalid_form 1:5
+(fn [a & b c] a)
+;! invalid_form 1:5
+(fn ([a] 1) ([b] 2))
+;! invalid_form 1:1
+(letfn [f] 1)
+;! invalid_form 1:1
+(letfn 5)
+;! invalid_form 1:1
+(if-let x 1)
+;! invalid_form 1:1
+(if-let)
+;! invalid_arity 1:1
+(when-let [x] 1)
+;! invalid_form 1:1
+(when-first 5)
+;! invalid_form 1:1
+(when-first [x] 1)
+;! invalid_form 1:1
+(case)
+;! invalid_arity 1:1
+(case 1 1 :a 1 :b)
+;! duplicate_key 1:14
+(condp)
+;! invalid_arity 1:1
+(cond-> 1 true nil)
+;! not_callable 1:16
+(some-> 1 nil)
+;! not_callable 1:11
+(for [x [1]] 1 2)
+;! invalid_arity 1:1
+(for [x [1] :let 5] x)
+;! invalid_form 1:13
+(doseq 5)
+;! invalid_form 1:1
+(def 5 1)
+;! invalid_form 1:1
+(def a/b 1)
+;! invalid_form 1:1
+(def x 1 2)
+;! invalid_arity 1:1
+(defn f)
+;! invalid_form 1:1
+(defn 5 [x] x)
+;! invalid_form 1:1
+#'5
+;! invalid_form 1:1
+(quote (1 2))
+;! invalid_form 1:8
+(try 1)
+;! invalid_form 1:1
+(atom 1)
+;! unbound_var 1:2
+(ns foo)
+;! invalid_form 1:1
+(some-fn)
+;! arity_error 1:1

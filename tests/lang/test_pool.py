@@ -114,28 +114,30 @@ def test_a_program_leaves_nothing_to_the_next_one_not_even_in_its_scope(pool: Sa
         assert unbound.code == "unbound_var"
 
 
-def test_never_more_programs_run_than_the_pool_is_large(pool: SandboxPool) -> None:
+def test_as_many_programs_run_as_the_pool_is_large_and_never_more(pool: SandboxPool) -> None:
     running: list[int] = []
     most: list[int] = []
+    both = threading.Barrier(pool.size, timeout=30)
 
     def meet(args: Any) -> Any:
         running.append(1)
         most.append(len(running))
-        threading.Event().wait(0.01)
+        both.wait()
         running.pop()
+        both.wait()
         return args
 
     threads = [
         threading.Thread(
             target=lambda: pool.run("(tool/meet {})", host=host(meet=meet), tools=TOOLS)
         )
-        for _ in range(8)
+        for _ in range(4 * pool.size)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(most) == 8
+    assert len(most) == 4 * pool.size
     assert max(most) == pool.size
 
 

@@ -167,6 +167,13 @@ def test_the_walls_of_this_pool_are_the_ones_of_the_product(pool: SandboxPool) -
     assert pool.standing().level == walls.probe().level
 
 
+def test_a_worker_that_broke_a_limit_is_dead_when_its_run_returns(pool: SandboxPool) -> None:
+    code = "import os\nhost.printed(str(os.getpid()))\nwhile True: pass"
+    result = pool.run(code)
+    assert which_wall(result) == "clock"
+    assert not Path(f"/proc/{result.prints[0]}").exists()
+
+
 def test_what_the_host_completed_before_a_worker_was_killed_is_kept(pool: SandboxPool) -> None:
     journal: dict[Any, Any] = {}
     host = Recorder(journal, {"echo": lambda args: args})

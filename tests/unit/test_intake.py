@@ -76,7 +76,7 @@ def test_a_force_needs_a_reason_and_tasks_that_exist(desk: Desk) -> None:
     desk.goal(task("a"), task("b", requires=("a",)))
     with pytest.raises(Refused, match="needs a reason"):
         desk.call(force, 2, 1, reason="  ")
-    with pytest.raises(NotFound, match="no task 9"):
+    with pytest.raises(Refused, match="does not require 9"):
         desk.call(force, 2, 9, reason="x")
     with pytest.raises(NotFound, match="no task 9"):
         desk.call(force, 9, 1, reason="x")

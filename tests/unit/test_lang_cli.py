@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast import cli
+from holdfast.cli import lisp
+from holdfast.lang import walls
 
 
 def go(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -54,6 +56,15 @@ def test_eval_as_json_carries_everything(capsys: pytest.CaptureFixture[str]) -> 
     assert json.loads(out)["error"]["code"] == "unbound_var"
 
 
+def test_eval_runs_behind_the_wall_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert go(capsys, "eval", "--wall", "none", "-e", "(fn [x] x)")[:2] == (0, "#fn[stored]\n")
+    assert go(capsys, "eval", "--wall", "paper", "-e", "1")[0] == 2
+
+
+def test_the_words_for_walls_are_those_of_the_walls() -> None:
+    assert lisp.LEVELS == walls.LEVELS
+
+
 def test_limits_are_flags(capsys: pytest.CaptureFixture[str]) -> None:
     source = "(loop [i 0] (if (< i 5000) (recur (inc i)) i))"
     assert go(capsys, "eval", "-e", source)[0] == 1
@@ -76,13 +87,14 @@ def test_cases_report_what_failed(capsys: pytest.CaptureFixture[str], tmp_path: 
         {"expr": "(def x 1)", "expect": {"$var": "x"}, "memory_after": {"x": 1}},
         {"expr": "(def x 1)", "memory_after": {"x": 2}},
         {"expr": "y", "expect": 3, "memory": {"y": 3}},
-        {"expr": "*1", "expect": 4, "history": [4]},
+        {"expr": "[*1 *2 *3]", "expect": [4, 3, None], "history": [3, 4]},
         {"expr": "data/a", "expect": {":k": 1}, "ctx": {"a": {":k": 1}}},
         {"expr": '(task "t" 1)', "expect": 1, "journal": {}, "journal_after": {"t": 1}},
         {"expr": '(task "t" 1)', "expect": 1, "journal": {}, "journal_after": {}},
         {"expr": "(tool/add {:a 1 :b 2})", "expect": 3, "tools": ["add"]},
         {"expr": '#"a"', "expect": {"$regex": "a"}},
         {"expr": "##NaN", "expect": {"$num": "NaN"}},
+        {"expr": 5, "expect": 5},
         {"expr": "[1.5 #{2} {1 2}]", "expect": [1.5, {"$set": [2]}, {"$map": [[1, 2]]}]},
     ]
     path = tmp_path / "cases.json"
@@ -91,8 +103,8 @@ def test_cases_report_what_failed(capsys: pytest.CaptureFixture[str], tmp_path: 
     report = json.loads(out)
     assert code == 1
     assert report["skipped"] == 1
-    assert len(report["failed"]) == 7
-    assert report["passed"] == len(cases) - 8
+    assert len(report["failed"]) == 8
+    assert report["passed"] == len(cases) - 9
     assert set(report["failed"][0]) == {"expr", "expected", "got"}
     code, out, _ = go(capsys, "cases", str(path))
     assert "expected" in out

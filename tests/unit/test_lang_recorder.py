@@ -229,3 +229,22 @@ def test_tool_values_keep_keywords_and_sets() -> None:
     result, _ = go({}, dict, "(tool/echo {:a :k :s #{1 :b}})")
     assert result.value["a"] is keyword("k")
     assert result.value["s"] == frozenset({1, keyword("b")})
+
+
+def test_a_task_that_was_left_unfinished_blocks_nobody() -> None:
+    host = Recorder({}, {})
+    for source in ('(task "t" (return 1))', '(task "t" (fail 2))', '(task "t" (inc nil))'):
+        run(source, host=host)
+    assert run('(task "t" 5)', host=host).value == 5
+    assert run('(task "u" (task "u" 6))', host=host).value == 6
+
+
+def test_a_branch_that_fails_in_a_task_fails_the_whole_and_hangs_nothing() -> None:
+    result, _ = go({}, Counter(fail_after=0), '(pmap (fn [_] (task "t" (tool/echo {}))) [1 2 3])')
+    assert result.error is not None
+    assert result.error.code == "tool_error"
+
+
+def test_branches_inside_a_task_may_ask_for_that_task() -> None:
+    result, _ = go({}, Counter(), '(task "t" (pmap (fn [i] (task "t" i)) [7]))')
+    assert result.value == (7,)

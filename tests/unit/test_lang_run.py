@@ -221,3 +221,48 @@ def test_mutual_recursion_by_letfn_also_inside_a_loop() -> None:
         (ev? n)))
     """
     assert run(source).value == (False, True)
+
+
+def test_choices_whose_parts_need_statements_still_stop_early() -> None:
+    source = """
+    (defn say [x] (println x) x)
+    [(if (and (say nil) (let [y (say 1)] y) (say 2)) :y :n)
+     (if (or (say false) (let [y (say 3)] y) (loop [i 0] (if (< i 2) (recur (inc i)) i)))
+        :y :n)
+     (when (and (say 4) (or (say nil) (let [z (say 5)] (> z 4)))) :z)
+     (if (not (and (say 6) (let [w nil] w))) :w)]
+    """
+    result = run(source)
+    names = [keyword("n"), keyword("y"), keyword("z"), keyword("w")]
+    assert list(result.value) == names
+    assert result.prints == ("nil", "false", "3", "4", "nil", "5", "6")
+
+
+def test_data_of_every_shape_comes_in_as_values() -> None:
+    class Text(str):
+        pass
+
+    deep: object = 1
+    for _ in range(300):
+        deep = [deep]
+    context = {
+        "rows": [{"a": 1}, {"a": {"b": (1, 2)}}],
+        "mixed": {1: "one", (1, 2): "pair", False: "no"},
+        "set": {1, "x"},
+        "own": Text("t"),
+        "deep": deep,
+    }
+    source = (
+        "[(get-in (second data/rows) [:a :b 1]) (data/mixed [1 2]) (data/mixed false) data/own]"
+    )
+    assert run(source, context=context).value == (2, "pair", "no", "t")
+    assert run("(count data/set)", context=context).value == 2
+    error = run("data/deep", context=context).error
+    assert error is not None
+    assert "nested" in error.message
+
+
+def test_integers_longer_than_pythons_own_limit_print() -> None:
+    result = run("(count (str (reduce * (map (fn [_] 10) (range 5000)))))")
+    assert result.value == 5001
+    assert run("(str (- (reduce * (map (fn [_] 10) (range 4500)))))").value.startswith("-1000")

@@ -305,3 +305,33 @@ def test_settling_what_was_never_claimed_is_not_found(desk: Desk) -> None:
 
     with pytest.raises(NotFound):
         desk.call(settle, replace(granted.fence, attempt=9), Outcome(kind="unverified"))
+
+
+@pytest.mark.parametrize("verdicts", [(), ("absent",), ("pass", "fail"), ("pass", "absent")])
+def test_nobody_can_say_passed_without_checks_that_all_passed(
+    desk: Desk, verdicts: tuple[str, ...]
+) -> None:
+    desk.goal()
+    granted = desk.claim()
+    checks = tuple(CheckResult(command="c", verdict=verdict) for verdict in verdicts)
+    before = snapshot(desk)
+    with pytest.raises(Refused, match="says passed"):
+        desk.settle(granted, "passed", checks=checks)
+    assert snapshot(desk) == before
+
+
+def test_a_call_that_was_cut_short_counts_as_spent_when_its_attempt_is_cancelled(
+    desk: Desk,
+) -> None:
+    desk.goal()
+    granted = desk.claim()
+    desk.intend(granted, kind="model", reserve_tokens=70)
+    desk.settle(granted, "cancelled", failure="cancelled", reason="interrupted")
+    assert desk.rows("SELECT tokens_in FROM attempts")[0]["tokens_in"] == 70
+
+
+def test_a_lost_task_can_be_claimed_at_once_though_the_clock_was_set_back(desk: Desk) -> None:
+    desk.goal()
+    granted = desk.claim()
+    desk.engine.call(expire, granted.fence)
+    assert desk.rows("SELECT not_before_ms FROM tasks")[0]["not_before_ms"] == 0

@@ -7,10 +7,13 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from holdfast.adapters.clock import SystemClock
+from holdfast.engine import Engine
 from holdfast.errors import Refused, Unavailable
 from holdfast.store import Turnstile, Tx, Writer, open_store
 from simulate.faults import SimClock, Wire
@@ -275,3 +278,33 @@ def test_two_processes_take_turns_and_neither_starves(tmp_path: Path) -> None:
     together = names[begun : begun + 200]
     changes = sum(one != other for one, other in itertools.pairwise(together))
     assert changes > 60, f"they alternated only {changes} times in {len(together)} turns"
+
+
+class Impatient(threading.Event):
+    """An event whose waiter is interrupted, as by Ctrl-C."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        raise KeyboardInterrupt
+
+
+def test_a_caller_that_goes_away_while_it_waits_leaves_nobody_waiting_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(tmp_path / "a.db", SystemClock(), shared=False)
+    leading, go = threading.Event(), threading.Event()
+
+    def slow(tx: Tx) -> None:
+        leading.set()
+        assert go.wait(30)
+
+    first = threading.Thread(target=lambda: engine.call(slow))
+    first.start()
+    assert leading.wait(30)
+    with monkeypatch.context() as patch:
+        patch.setattr("holdfast.store.writer.threading", SimpleNamespace(Event=Impatient))
+        with pytest.raises(KeyboardInterrupt):
+            engine.call(lambda tx: tx.run("link.add", from_id=1, to_id=2, kind="refers"))
+    go.set()
+    first.join(30)
+    assert engine.call(lambda tx: tx.number("id.goal")) == 1
+    engine.close()

@@ -10,7 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.agent import prompts
+from holdfast.agent.chain import chain
 from holdfast.agent.conversation import encode
+from holdfast.agent.edits import format_of
+from holdfast.agent.edits import offered as edit_offers
 from holdfast.context.bundle import PLAIN, Bundle, Candidate, Rules, fit
 from holdfast.context.steer import Steer, steered, unseen
 from holdfast.domain.model import Claim, Outcome
@@ -86,7 +89,8 @@ def brief(
     templates = {name: prompts.load(name) for name in TEMPLATES}
     if around.index_rules:
         templates[INDEX_RULES] = around.index_rules
-    offered = tuple(tools) if task.kind == "agent" else ()
+    format = format_of(chain(model)[0]) if model else "search_replace"
+    offered = edit_offers(tools, format) if task.kind == "agent" else ()
     return Bundle(
         task=task,
         goal=claim.goal_text,

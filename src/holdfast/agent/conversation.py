@@ -2,7 +2,8 @@
 
 The request of a turn is the whole conversation; storing it whole each time would grow with the
 square of the turns. A turn's canonical request therefore holds the messages since the turn before,
-and the first turn's also the model, the seed and the tools. Equal deltas mean equal requests.
+the first turn's also the seed and the tools, and the name of the model wherever it is another one
+than before. Equal deltas mean equal requests.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Conversation:
-    """Messages so far, each with the step it came from (`bundle` for what the take began with)."""
+    """Messages so far, each with the step it came from (`bundle` for what the take began with).
+
+    `model` is the `provider:model` that is asked now.
+    """
 
     def __init__(
         self, *, model: str, seed: int, tools: Sequence[ToolSpec], system: str, user: str
@@ -27,29 +31,39 @@ class Conversation:
         self.messages: list[Message] = []
         self.origins: list[str] = []
         self._sent = 0
+        self._told = ""
         self._add(Message(role="system", content=system), "bundle")
         self._add(Message(role="user", content=user), "bundle")
 
     def request(self) -> ModelRequest:
         """What the model is asked now."""
         return ModelRequest(
-            model=self.model, messages=tuple(self.messages), tools=self.tools, seed=self.seed
+            model=self.model.partition(":")[2],
+            messages=tuple(self.messages),
+            tools=self.tools,
+            seed=self.seed,
         )
 
+    def move(self, model: str) -> None:
+        """Ask another model from now on."""
+        self.model = model
+
     def delta(self) -> bytes:
-        """The canonical request of this turn; moves the mark, so call it once a turn."""
+        """The canonical request of this turn: everything since the last answered request."""
         body: dict[str, Any] = {
             "after": self._sent,
             "messages": [_plain(message) for message in self.messages[self._sent :]],
         }
         if self._sent == 0:
-            body |= {"model": self.model, "seed": self.seed, "tools": self.tools}
-        self._sent = len(self.messages)
+            body |= {"seed": self.seed, "tools": self.tools}
+        if self.model != self._told:
+            body["model"] = self.model.partition(":")[2]
         return encode(body)
 
     def assistant(self, reply: ModelReply, calls: Sequence[ToolCall], origin: str) -> None:
         """A reply as the next requests show it; calls written into the text stand there already
         when no tools are offered."""
+        self._told, self._sent = self.model, len(self.messages)
         kept = tuple(calls) if self.tools else ()
         self._add(Message(role="assistant", content=reply.text, calls=kept), origin)
 

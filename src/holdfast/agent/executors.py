@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.agent import evidence, loop
 from holdfast.agent.briefing import index_rules
+from holdfast.agent.chain import chain
 from holdfast.agent.conversation import Conversation, encode
 from holdfast.agent.journal import Effectful, Performed, Undecided
 from holdfast.agent.loop import Job
@@ -64,13 +65,13 @@ async def single(job: Job) -> Outcome:
     """One model call without tools; its text is the answer, then the checks."""
     bundle = job.bundle
     talk = Conversation(
-        model=bundle.model.partition(":")[2],
+        model=chain(bundle.model)[0],
         seed=bundle.seed,
         tools=(),
         system=bundle.system,
         user=bundle.user,
     )
-    said = await loop.ask(job, talk, "t001/model")
+    said = await loop.ask(job, talk, "t001")
     results = await loop.check(job, "v01")
     return await loop.conclude(job, said.actions.answer, results, rules=index_rules(bundle))
 

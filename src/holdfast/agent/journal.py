@@ -29,6 +29,7 @@ from holdfast.engine.journal import Born, Done, Intend, Lose, Record, Redo, Step
 from holdfast.errors import Corrupt, Divergence, Refused
 
 Probe = Callable[[str, str], None]
+GO_ON = "go on?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +89,9 @@ class Journal(Protocol):
 
     async def together(self, effectfuls: Sequence[Effectful]) -> list[bytes]: ...
 
-    async def decision(self, key: str, value: bytes, answer: str, reason: str) -> None: ...
+    async def decision(
+        self, key: str, value: bytes, answer: str, reason: str, *, question: str = GO_ON
+    ) -> None: ...
 
     def recorded(self, key: str) -> bytes | None: ...
 
@@ -192,7 +195,9 @@ class LiveJournal(Recorded):
             for effectful in effectfuls
         ]
 
-    async def decision(self, key: str, value: bytes, answer: str, reason: str) -> None:
+    async def decision(
+        self, key: str, value: bytes, answer: str, reason: str, *, question: str = GO_ON
+    ) -> None:
         """Record what was decided by something replay cannot see, such as a clock."""
         self._pending.append(
             Born(
@@ -205,7 +210,7 @@ class LiveJournal(Recorded):
                 tree_after=self.tree,
             )
         )
-        self._pending.append(evidence.decision(key, "go on?", answer, reason))
+        self._pending.append(evidence.decision(key, question, answer, reason))
         await self.flush()
 
     async def flush(self) -> None:
@@ -365,7 +370,9 @@ class ReplayJournal(Recorded):
     async def together(self, effectfuls: Sequence[Effectful]) -> list[bytes]:
         return [await self.step(effectful) for effectful in effectfuls]
 
-    async def decision(self, key: str, value: bytes, answer: str, reason: str) -> None:
+    async def decision(
+        self, key: str, value: bytes, answer: str, reason: str, *, question: str = GO_ON
+    ) -> None:
         row = self._rows.get(key)
         if row is None or row.result != value:
             raise EndOfJournal(key)

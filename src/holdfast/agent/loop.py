@@ -16,7 +16,9 @@ import msgspec
 from holdfast.agent import evidence
 from holdfast.agent.actions import Actions, Call, parse
 from holdfast.agent.briefing import index_rules
+from holdfast.agent.chain import Move, asked, chain, moved, next_model
 from holdfast.agent.conversation import Conversation, encode, first_difference
+from holdfast.agent.edits import Edits, Fallback, advice
 from holdfast.agent.guards import Guards, Stop
 from holdfast.agent.journal import Effectful, Journal, Performed
 from holdfast.agent.verify import corrective, describe, proven, verify
@@ -43,15 +45,16 @@ OUTPUT_RESERVE_TOKENS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What one attempt runs with. `clock` is None in replay: nothing may look at the time."""
+    """What one attempt runs with. `model` and `cost` answer for one `provider:model`; `clock` is
+    None in replay: nothing may look at the time."""
 
     bundle: Bundle
     journal: Journal
     workspace: Workspace
-    model: Model
+    model: Callable[[str], Model]
     tools: Mapping[str, Tool]
     problems: Callable[[ToolSpec, Mapping[str, Any]], list[str]]
-    cost: Callable[[Usage], int | None]
+    cost: Callable[[str, Usage], int | None]
     sink: Sink
     fence: Fence
     clock: Clock | None = None
@@ -69,27 +72,28 @@ async def run(job: Job) -> Outcome:
     """Run one attempt of an agent task to its outcome."""
     bundle, journal, policy = job.bundle, job.journal, job.bundle.task.policy
     talk = Conversation(
-        model=bundle.model.partition(":")[2],
+        model=chain(bundle.model)[0],
         seed=bundle.seed,
         tools=bundle.tools if policy.calls == "native" else (),
         system=bundle.system,
         user=bundle.user,
     )
     guards, deadline, rounds = Guards(policy), _deadline(job), 0
+    edits = Edits(bundle.tools)
     for turn in count(1):
         name = f"t{turn:03}"
         stop = await _stopped(job, guards, name, turn, deadline)
         if stop is not None:
             return await _wind_up(job, stop)
         try:
-            said = await ask(job, talk, f"{name}/model")
+            said = await ask(job, talk, name)
         except Exhausted as exhausted:
             stop = Stop(reason=exhausted.resource, detail=str(exhausted))
             await journal.decision(f"{name}/stop", encode(stop), stop.reason, stop.detail)
             return await _wind_up(job, stop)
         match said.actions.kind:
             case "calls":
-                seen = await _act(job, talk, said.actions.calls, name)
+                seen = await _act(job, talk, said.actions.calls, name, edits)
                 guards.round(_signature(said.actions), seen)
             case "cut" | "empty":
                 talk.user(bundle.templates[said.actions.kind], name)
@@ -104,15 +108,41 @@ async def run(job: Job) -> Outcome:
     raise AssertionError("count() does not end")
 
 
-async def ask(job: Job, talk: Conversation, key: str) -> Reply:
-    """One model round trip as a step; the reply is compared with how it was read when recorded."""
-    request = talk.request()
+async def ask(job: Job, talk: Conversation, name: str) -> Reply:
+    """One model round trip of turn `name`, by the first model of the chain that answers.
+
+    Raises what the last of them failed with, or a failure that would stand at any of them.
+    """
+    models = chain(job.bundle.model)
+    for moves in count():
+        recorded = job.journal.recorded(moved(name, moves))
+        if recorded is None:
+            try:
+                return await _ask_one(job, talk, asked(name, moves))
+            except ModelError as error:
+                move = next_model(models, talk.model, error)
+                if move is None:
+                    raise
+            recorded = encode(move)
+            key = moved(name, moves)
+            reason = f"{move.code}: {move.reason}"
+            await job.journal.decision(key, recorded, move.target, reason, question="which model?")
+        move = msgspec.json.decode(recorded, type=Move)
+        said = f"{name} {move.source} → {move.target}: {move.reason}"
+        job.sink.show(_progress(job, "model", said))
+        talk.move(move.target)
+    raise AssertionError("count() does not end")
+
+
+async def _ask_one(job: Job, talk: Conversation, key: str) -> Reply:
+    """Ask one model as a step; the reply is compared with how it was read when recorded."""
+    model, request = talk.model, talk.request()
     wanted = _reserve(talk)
     specs = {spec.name: spec for spec in job.bundle.tools}
 
     async def perform() -> Performed:
         started = job.clock.monotonic_s() if job.clock else 0.0
-        reply = await job.model.complete(request)
+        reply = await job.model(model).complete(request)
         took = (job.clock.monotonic_s() - started) * 1000 if job.clock else 0.0
         said = Reply(reply=reply, actions=parse(reply, specs, job.problems))
         return Performed(
@@ -129,7 +159,7 @@ async def ask(job: Job, talk: Conversation, key: str) -> Reply:
             request=talk.delta(),
             perform=perform,
             reserve_tokens=wanted.tokens,
-            reserve_nusd=job.cost(wanted) or 0,
+            reserve_nusd=job.cost(model, wanted) or 0,
         )
     )
     said = msgspec.json.decode(content, type=Reply)
@@ -146,7 +176,9 @@ async def ask(job: Job, talk: Conversation, key: str) -> Reply:
     return said
 
 
-async def _act(job: Job, talk: Conversation, calls: Sequence[Call], name: str) -> list[str]:
+async def _act(
+    job: Job, talk: Conversation, calls: Sequence[Call], name: str, edits: Edits
+) -> list[str]:
     """Perform a reply's calls as steps and show the model what they saw, in the order of the calls.
 
     All at once when none of them has an effect, else one after the other: a step's key and place
@@ -159,21 +191,35 @@ async def _act(job: Job, talk: Conversation, calls: Sequence[Call], name: str) -
     }
     seen = {index: f"ERROR {call.problem}" for index, call in enumerate(calls) if call.problem}
 
-    def note(index: int, content: bytes) -> None:
+    async def note(index: int, content: bytes) -> None:
         observation = msgspec.json.decode(content, type=Observation)
         seen[index] = shown(observation)
+        path = str(calls[index].arguments.get("path", ""))
+        fallback = edits.note(observation.tool, path, observation)
+        if fallback is not None:
+            seen[index] += f"\n{advice(fallback)}"
+            await _record_fallback(job, f"{name}/format:{index}", fallback)
         said = f"{observation.tool} {_brief(calls[index], observation)}"
         job.sink.show(_progress(job, "tool", said))
 
     if all(step.effect == "pure" for step in steps.values()):
         contents = await job.journal.together(list(steps.values()))
         for index, content in zip(steps, contents, strict=True):
-            note(index, content)
+            await note(index, content)
     else:
         for index, step in steps.items():
-            note(index, await job.journal.step(step))
+            await note(index, await job.journal.step(step))
     talk.observe([(call.call, seen[at], f"{name}/call:{at}") for at, call in enumerate(calls)])
     return [seen[at] for at in range(len(calls))]
+
+
+async def _record_fallback(job: Job, key: str, fallback: Fallback) -> None:
+    """The change of format as a decision, so that the trace can count it for each model."""
+    if job.journal.recorded(key) is None:
+        reason = f"{fallback.refused} {fallback.source} edits refused: {fallback.code}"
+        await job.journal.decision(
+            key, encode(fallback), "whole", reason, question=f"how to edit {fallback.path}?"
+        )
 
 
 def _step_of(job: Job, call: Call, key: str) -> Effectful:
@@ -215,7 +261,10 @@ async def _stopped(
     recorded = job.journal.recorded(f"{name}/stop")
     if recorded is not None:
         return msgspec.json.decode(recorded, type=Stop)
-    if job.journal.recorded(f"{name}/model") is not None or job.clock is None or deadline is None:
+    begun = (asked(name, 0), moved(name, 0))
+    if any(job.journal.recorded(key) is not None for key in begun):
+        return None
+    if job.clock is None or deadline is None:
         return None
     if job.clock.monotonic_s() < deadline:
         return None

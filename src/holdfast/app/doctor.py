@@ -15,6 +15,7 @@ from holdfast.adapters.git import GitFailed
 from holdfast.adapters.models.prices import table_date
 from holdfast.adapters.repository import Repository
 from holdfast.adapters.sandbox import open_sandbox
+from holdfast.agent.chain import chain
 from holdfast.app import STORE_NAME, App
 from holdfast.app.goals import PROBE_S
 from holdfast.engine import holders
@@ -36,7 +37,7 @@ def examine(app: App, folder: Path) -> list[Finding]:
         _repository(folder),
         *_store(app),
         _space(app),
-        _model(app),
+        *_models(app),
         _finding("prices", "ok", f"price table of {table_date()}"),
     ]
 
@@ -113,10 +114,15 @@ def _space(app: App) -> Finding:
     return _finding("space", "ok", f"{free // 1_000_000} MB free")
 
 
-def _model(app: App) -> Finding:
-    name = app.settings.model
-    if not name:
-        return _finding("model", "warning", "no model is set", "--model or HOLDFAST_MODEL")
+def _models(app: App) -> list[Finding]:
+    """One finding for each model of the chain."""
+    names = chain(app.settings.model)
+    if not names:
+        return [_finding("model", "warning", "no model is set", "--model or HOLDFAST_MODEL")]
+    return [_model(app, name) for name in names]
+
+
+def _model(app: App, name: str) -> Finding:
     try:
         asyncio.run(_probe(app, name))
     except (HoldfastError, TimeoutError) as error:

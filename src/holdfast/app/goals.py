@@ -17,12 +17,13 @@ from typing import Any
 from holdfast.adapters.models.prices import unpriced
 from holdfast.adapters.plan_file import read_plan
 from holdfast.adapters.repository import Repository
+from holdfast.agent.chain import chain
 from holdfast.app import HOME_NAME, App
 from holdfast.domain.model import Budget, GoalSpec, PlanSpec, Policy, TaskSpec
 from holdfast.domain.ports import Progress, Usage
 from holdfast.engine import pause, resume, submit
 from holdfast.engine.outlook import goal_result
-from holdfast.errors import HoldfastError, NotFound, Refused
+from holdfast.errors import HoldfastError, NotFound, Refused, Unavailable
 from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
 from holdfast.worker.liveness import LifeLine
@@ -80,10 +81,10 @@ def make_home(home: Path) -> None:
 async def start(app: App, wish: Wish) -> int:
     """Check everything, then make the goal; returns its id. Notes go to the sink."""
     plan = _without_secrets(app, _plan(wish))
-    names = sorted({task.model or wish.model for task in plan.tasks if task.kind != "shell"})
+    chains = sorted({task.model or wish.model for task in plan.tasks if task.kind != "shell"})
     try:
-        for name in names:
-            await _check_model(app, name, wish.budget)
+        for models in chains:
+            await _check_chain(app, models, wish.budget)
     finally:
         await app.close_models()
     _ = app.sandbox  # refuse before a goal exists when commands have no wall
@@ -199,6 +200,20 @@ def _without_secrets(app: App, plan: PlanSpec) -> PlanSpec:
     return replace(plan, tasks=tuple(tasks))
 
 
+async def _check_chain(app: App, models: str, budget: Budget) -> None:
+    """Refuse what can never work; a model that only is away now is left to the others."""
+    names = chain(models) or ("",)
+    away: list[Unavailable] = []
+    for name in names:
+        try:
+            await _check_model(app, name, budget)
+        except Unavailable as error:
+            away.append(error)
+            if len(away) == len(names):
+                raise
+            _note(app, f"{name} does not answer now, going on with the chain: {error.message}")
+
+
 async def _check_model(app: App, name: str, budget: Budget) -> None:
     if not name:
         raise Refused(
@@ -211,7 +226,7 @@ async def _check_model(app: App, name: str, budget: Budget) -> None:
         async with asyncio.timeout(PROBE_S):
             await model.probe()
     except TimeoutError:
-        raise Refused(
+        raise Unavailable(
             f"{name} does not answer within {PROBE_S:g} s", hint="is its server running?"
         ) from None
 

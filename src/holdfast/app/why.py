@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.adapters.git import Git, GitFailed
 from holdfast.adapters.repository import BlamedLine, Repository
+from holdfast.agent.chain import Move
 from holdfast.app import STORE_NAME, App
 from holdfast.context.bundle import Bundle
 from holdfast.domain.model import StepRow
@@ -61,7 +62,12 @@ def why_attempt(app: App, name: str) -> dict[str, Any]:
         }
         for step in record.steps
     ]
-    return {**_described(app, record), "steps": steps}
+    moves = [
+        msgspec.to_builtins(msgspec.json.decode(step.result, type=Move))
+        for step in record.steps
+        if step.kind == "decision" and "/move." in step.key and step.result is not None
+    ]
+    return {**_described(app, record), "steps": steps, "moves": moves}
 
 
 def for_an_agent(app: App, session: str, tokens: int) -> str:

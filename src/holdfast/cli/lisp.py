@@ -1,6 +1,6 @@
 """Run PTC-Lisp: one program, a read-eval-print loop, or a file of conformance cases.
 
-    holdfast lisp eval -e '(+ 1 2)'            one program; a file name or - instead of -e works too
+    holdfast lisp eval -e '(+ 1 2)'            one program in a walled process; or a file, or -
     holdfast lisp eval f.lisp --data rows.json inputs are read as data/name in the program
     holdfast lisp repl                         definitions stay; *1 *2 *3 are the last results
     holdfast lisp manual                       forms, built-ins and limits, as docs/lisp.md
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 HISTORY_FILE = ".holdfast_lisp_history"
 HISTORY_LINES = 1000
+LEVELS = ("none", "rlimits", "seccomp", "landlock+seccomp")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +35,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     run.add_argument("file", nargs="?", help="a file, or - for standard input")
     run.add_argument("-e", dest="source", help="the program itself")
     run.add_argument("--data", help="inputs as JSON text, or a JSON file; read as data/name")
+    run.add_argument(
+        "--wall",
+        choices=LEVELS,
+        default="seccomp",
+        help="the least wall around the process that runs it; refused where it cannot be had",
+    )
     repl = verbs.add_parser("repl", help="read, evaluate, print, again")
     cases = verbs.add_parser("cases", help="run a file of conformance cases")
     cases.add_argument("file", help="cases in the documented encoding")
@@ -68,11 +75,12 @@ def limits_of(arguments: argparse.Namespace) -> Limits:
 
 
 def evaluate(arguments: argparse.Namespace, console: Console) -> int:
-    from holdfast.lang.run import run as run_program
+    from holdfast.lang.pool import SandboxPool
 
     source = _source(arguments)
     context = _data(arguments.data)
-    result = run_program(source, context=context, limits=limits_of(arguments))
+    with SandboxPool(1, limits_of(arguments), require=arguments.wall) as pool:
+        result = pool.run(source, context=context)
     if console.json:
         console.emit(report(result))
     else:

@@ -25,7 +25,7 @@ from holdfast.errors import Refused
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("goal", help="what you want, in a sentence")
     add_place(parser)
-    parser.add_argument("--model", metavar="P:M", help="provider:model, such as ollama:qwen3:8b")
+    parser.add_argument("--model", metavar="P:M", help="provider:model, or A,B: B when A is away")
     parser.add_argument(
         "--check", action="append", default=[], metavar="CMD", help="command that proves it"
     )

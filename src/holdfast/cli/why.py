@@ -88,5 +88,7 @@ def _tell(console: Console, found: Mapping[str, Any]) -> None:
         console.say(
             f"    {item['fate']:<5} {item['tokens']:>6} {item['source']} ({item['reason']})"
         )
+    for move in found.get("moves", ()):
+        console.say(f"    moved from {move['source']} to {move['target']}: {move['reason']}")
     for step in found.get("steps", ()):
         console.say(f"    {step['state']:<8} {step['key']} by {step['attempt']}")

@@ -113,8 +113,11 @@ def force(tx: Tx, task_id: int, ignored_id: int, *, reason: str) -> None:
     """Record that a task may start without one of its requirements, and why. Idempotent."""
     if not reason.strip():
         raise Refused("a force needs a reason", hint="say why the requirement may be ignored")
-    need(tx, "task", id=ignored_id)
     task = need(tx, "task", id=task_id)
+    required = [row for row in tx.all("link.of_task", id=task_id) if row["kind"] == "requires"]
+    if ignored_id not in {row["id"] for row in required}:
+        needed = ", ".join(f"{row['id']} ({row['key']})" for row in required) or "nothing"
+        raise Refused(f"task {task_id} does not require {ignored_id}", hint=f"it requires {needed}")
     tx.run("task.force", id=task_id, ignored=ignored_id, reason=reason)
     unblock(tx, task)
 

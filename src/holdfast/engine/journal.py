@@ -14,7 +14,7 @@ from typing import Any, assert_never
 from holdfast.domain import decide
 from holdfast.domain.model import Fence, StepRow
 from holdfast.domain.ports import Effect, Usage
-from holdfast.engine.rows import budget_of, decode, need, spent_by, step_of
+from holdfast.engine.rows import budget_of, decode, known_spend, need, step_of
 from holdfast.errors import Stale
 from holdfast.store import Tx, transition
 
@@ -172,7 +172,7 @@ def _reserve(tx: Tx, fence: Fence, write: Intend | Redo) -> None:
     if budget.tokens or budget.usd:
         row = tx.one("goal.reserved", goal=fence.goal)
         assert row is not None
-        decide.reserve(budget, spent_by(tx, fence.goal), row["tokens"], row["nusd"])
+        decide.reserve(budget, known_spend(tx, fence.goal), row["tokens"], row["nusd"])
 
 
 def _write(

@@ -51,14 +51,23 @@ def budget_of(goal: Row) -> Budget:
 
 
 def spent_by(tx: Tx, goal: int) -> Usage:
-    """Everything the goal's attempts spent, orphaned reserves included."""
+    """Everything the goal's attempts spent, orphaned reserves included; unknown prices show."""
+    return _spend(tx, goal, unpriced_shows=True)
+
+
+def known_spend(tx: Tx, goal: int) -> Usage:
+    """The same with the money that is known, for a limit: an unknown price hides nothing."""
+    return _spend(tx, goal, unpriced_shows=False)
+
+
+def _spend(tx: Tx, goal: int, *, unpriced_shows: bool) -> Usage:
     row = tx.one("goal.spent", goal=goal)
     assert row is not None
     return Usage(
         tokens_in=row["tokens_in"],
         tokens_out=row["tokens_out"],
         tokens_cached=row["tokens_cached"],
-        cost_nusd=None if row["unpriced"] else row["cost_nusd"],
+        cost_nusd=None if unpriced_shows and row["unpriced"] else row["cost_nusd"],
     )
 
 

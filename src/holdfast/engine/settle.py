@@ -32,6 +32,7 @@ def settle(tx: Tx, fence: Fence, outcome: Outcome) -> Decision:
             f"attempt {fence.session} has ended ({attempt['outcome']})",
             hint="another attempt owns the task now",
         )
+    _proven(fence, outcome)
     _builds_on_tip(tx, task, outcome)
     return _end(tx, task, attempt, "settle", outcome, report)
 
@@ -87,6 +88,8 @@ def _end(tx: Tx, task: Row, attempt: Row, event: str, outcome: Outcome, report: 
     key = {"task": task["id"], "attempt": attempt["number"]}
     orphans = tx.one("attempt.orphans", take=attempt["take"], **key)
     assert orphans is not None
+    # A call that was cut short may have been served: its reserve counts as spent, an estimate.
+    cut_short = event == "expire" or outcome.kind == "cancelled"
     transition(
         tx,
         "attempt",
@@ -99,8 +102,8 @@ def _end(tx: Tx, task: Row, attempt: Row, event: str, outcome: Outcome, report: 
             "outcome": outcome.kind,
             "failure": outcome.failure or "",
             "report": report,
-            "orphan_tokens": orphans["tokens"] if event == "expire" else 0,
-            "orphan_nusd": orphans["nusd"] if event == "expire" else 0,
+            "orphan_tokens": orphans["tokens"] if cut_short else 0,
+            "orphan_nusd": orphans["nusd"] if cut_short else 0,
             **key,
         },
         **key,
@@ -122,6 +125,18 @@ def _record_failure(tx: Tx, task: Row, attempt: Row, outcome: Outcome) -> None:
         task=task["id"],
         attempt=attempt["number"],
     )
+
+
+def _proven(fence: Fence, outcome: Outcome) -> None:
+    """I11: passed means that there was a check and every one passed, whoever says it."""
+    verdicts = {check.verdict for check in outcome.checks}
+    if outcome.kind == "passed" and verdicts != {"pass"}:
+        said = ", ".join(sorted(verdicts)) or "nothing"
+        raise Refused(
+            f"attempt {fence.session} says passed, but its checks say {said}",
+            hint="without a check that passed it is unverified",
+            code="not_proven",
+        )
 
 
 def _builds_on_tip(tx: Tx, task: Row, outcome: Outcome) -> None:
@@ -147,7 +162,8 @@ def _move_task(tx: Tx, task: Row, outcome: Outcome, decision: Decision) -> None:
         statement=decision.event if decision.event in ("succeed", "retry", "fail") else "",
         strikes=decision.strikes,
         take_open=0 if decision.fresh else 1,
-        not_before_ms=tx.now_ms + decision.delay_ms,
+        # Without a delay no clock is asked: it may be set back, and the task would wait for it.
+        not_before_ms=tx.now_ms + decision.delay_ms if decision.delay_ms else 0,
         commit=outcome.commit,
     )
     if decision.event == "succeed":

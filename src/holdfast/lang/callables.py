@@ -6,7 +6,9 @@ which turns every callable into a plain Python function. Owns no control flow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from operator import contains, itemgetter
 from types import FunctionType
 from typing import Any
 
@@ -15,6 +17,7 @@ from holdfast.lang.meter import ACTIVE
 from holdfast.lang.values import (
     Entry,
     Keyword,
+    Symbol,
     Var,
     as_key,
     graphemes,
@@ -90,7 +93,25 @@ def is_callable(value: Value) -> bool:
     return type(value) in _CALLABLE
 
 
-_CALLABLE = frozenset({FunctionType, Keyword, dict, frozenset, tuple, Entry, Var})
+_CALLABLE = frozenset({FunctionType, Keyword, Symbol, dict, frozenset, tuple, Entry, Var})
+
+
+def read_all(key: Keyword, rows: Sequence[Value]) -> list[Value] | None:
+    """The field of every row at the speed of C; None where a row is no map or lacks the key.
+
+    Text keys answer only when no row has the keyword itself, which would win.
+    """
+    if not rows or set(map(type, rows)) != {dict}:
+        return None
+    try:
+        return list(map(itemgetter(key), rows))
+    except KeyError:
+        if any(map(contains, rows, repeat(key))):
+            return None
+    try:
+        return list(map(itemgetter(key.name), rows))
+    except KeyError:
+        return None
 
 
 def as_function(value: Value) -> Function:
@@ -110,6 +131,12 @@ def as_function(value: Value) -> Function:
             return lookup(container, value, default)
 
         return by_keyword
+    if kind is Symbol:
+
+        def by_symbol(container: Value, default: Value = None) -> Value:
+            return lookup(container, value, default)
+
+        return by_symbol
     if kind is dict:
 
         def by_map(key: Value, default: Value = None) -> Value:
@@ -126,8 +153,9 @@ def as_function(value: Value) -> Function:
 
         def by_index(index: Value) -> Value:
             if type(index) is not int or not 0 <= index < len(value):
+                shown = index if type(index) is int else f"that is a {type_name(index)}"
                 raise LangError(
-                    "type_error", f"a vector of {len(value)} items has no index {index!r:.40}"
+                    "type_error", f"a vector of {len(value)} items has no index {shown}"
                 )
             return value[index]
 

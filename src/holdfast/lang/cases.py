@@ -42,7 +42,13 @@ def run_cases(cases: Iterable[Case], *, limits: Limits | None = None) -> dict[st
     failed: list[dict[str, Any]] = []
     cache = CodeCache()
     for case in cases:
-        problem = run_case(case, limits or Limits(), cache)
+        try:
+            problem = run_case(case, limits or Limits(), cache)
+        except Exception as error:
+            # A case that breaks the runner is one failed case, not the end of the file.
+            got = f"{type(error).__name__}: {error}"[:200]
+            expected = case.get("expect", case.get("error"))
+            problem = {"expr": case.get("expr"), "expected": expected, "got": {"broken": got}}
         if problem is None:
             passed += 1
         elif case.get("optional"):
@@ -67,13 +73,14 @@ def _run_case(case: Case, limits: Limits, cache: CodeCache | None) -> dict[str, 
         key: wire.decode(item) for key, item in (case.get("journal") or {}).items()
     }
     names = case.get("tools") or ()
-    recorder = Recorder(journal, {name: TOOLS[name] for name in names})
+    recorder = Recorder(journal, {name: TOOLS.get(name, dict) for name in names})
     context = {_plain(key): wire.decode(item) for key, item in (case.get("ctx") or {}).items()}
     result = run(
         case["expr"],
         context=context,
         memory=memory,
-        history=tuple(wire.decode(item) for item in case.get("history") or ()),
+        # The file lists results as they happened; `*1` is the last.
+        history=tuple(wire.decode(item) for item in reversed(case.get("history") or ())),
         host=recorder,
         limits=limits,
         tools=tuple(names),

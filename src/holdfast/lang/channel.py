@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 FRAME_BYTES_MAX = 64_000_000
 FRAME_ITEMS_MAX = 2_000_000
-_READ_BYTES = 65_536
+_READ_BYTES = 32_768
 
 Message = dict[str, Any]
 
@@ -62,14 +62,18 @@ class Channel:
         Raises ProtocolError for anything else than a frame and TimeoutError by the socket's own
         timeout, after which what has arrived is kept.
         """
-        header = self._have(4)
-        if not header:
-            return None
+        if not self._buffer:
+            piece = self._read(_READ_BYTES)
+            if not piece:
+                return None
+            if len(piece) - 4 == int.from_bytes(piece[:4], "big") <= self.bytes_max:
+                return _parse(piece[4:], self.items_max)  # the usual case: one whole frame
+            self._buffer += piece
+        self._have(4)
         size = int.from_bytes(self._buffer[:4], "big")
         if size > self.bytes_max:
             raise ProtocolError(f"a frame of {size} bytes is over the bound of {self.bytes_max}")
-        if not self._have(4 + size):
-            raise ProtocolError("the stream ended inside a frame")
+        self._have(4 + size)
         body = bytes(self._buffer[4 : 4 + size])
         del self._buffer[: 4 + size]
         return _parse(body, self.items_max)
@@ -87,19 +91,20 @@ class Channel:
     def close(self) -> None:
         self.sock.close()
 
-    def _have(self, size: int) -> bool:
-        """Read until the buffer holds `size` bytes; False if the stream ends before the first."""
+    def _have(self, size: int) -> None:
+        """Read until the buffer holds `size` bytes."""
         while len(self._buffer) < size:
-            try:
-                piece = self.sock.recv(max(_READ_BYTES, size - len(self._buffer)))
-            except ConnectionResetError:
-                piece = b""
+            piece = self._read(max(_READ_BYTES, size - len(self._buffer)))
             if not piece:
-                if self._buffer:
-                    raise ProtocolError("the stream ended inside a frame")
-                return False
+                raise ProtocolError("the stream ended inside a frame")
             self._buffer += piece
-        return True
+
+    def _read(self, size: int) -> bytes:
+        """What has arrived, at most `size` bytes; empty at the end of the stream."""
+        try:
+            return self.sock.recv(size)
+        except ConnectionResetError:
+            return b""
 
 
 def _parse(body: bytes, items_max: int) -> Message:

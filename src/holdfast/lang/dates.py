@@ -101,7 +101,8 @@ def instant_text(ns: int) -> str:
 
 
 def _refuse(text: object, what: str) -> LangError:
-    return LangError("type_error", f"cannot parse {str(text)[:60]!r} as {what}")
+    shown = repr(text[:60]) if type(text) is str else "what is no string"
+    return LangError("type_error", f"cannot parse {shown} as {what}")
 
 
 def parse_instant(text: Any) -> Instant:

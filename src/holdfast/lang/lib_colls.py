@@ -14,11 +14,12 @@ from math import comb
 from typing import Any
 
 from holdfast.lang.api import LangError, Value
-from holdfast.lang.callables import as_function, lookup
+from holdfast.lang.callables import as_function, lookup, read_all
 from holdfast.lang.lib_numbers import add, greater, less
 from holdfast.lang.lib_seqs import Items, made, positional
 from holdfast.lang.meter import ACTIVE, copied, grow, refuse_size, spend
 from holdfast.lang.values import (
+    PLAIN,
     Keyword,
     Reduced,
     as_key,
@@ -44,13 +45,21 @@ def _rows(colls: tuple[Value, ...]) -> Iterable[tuple[Value, ...]]:
     return zip(*[seq_items(coll) for coll in colls], strict=False)
 
 
-def map_(fn: Value, coll: Value, *more: Value) -> Items:
+def results(fn: Value, items: Items) -> list[Value]:
+    """`fn` of every item; a keyword over rows is read in one go."""
+    if type(fn) is Keyword and (found := read_all(fn, items)) is not None:
+        return found
     call = as_function(fn)
+    return [call(item) for item in items]
+
+
+def map_(fn: Value, coll: Value, *more: Value) -> Items:
     if more:
+        call = as_function(fn)
         return made([call(*row) for row in _rows((coll, *more))])
     items = seq_items(coll)
     grow(len(items))
-    return tuple([call(item) for item in items])
+    return tuple(results(fn, items))
 
 
 def map_indexed(fn: Value, coll: Value) -> Items:
@@ -69,9 +78,12 @@ def mapcat(fn: Value, coll: Value, *more: Value) -> Items:
 
 
 def filter_(pred: Value, coll: Value) -> Items:
-    test = as_function(pred)
     items = seq_items(coll)
     grow(len(items))
+    if type(pred) is Keyword:
+        kept = zip(items, results(pred, items), strict=True)
+        return tuple([item for item, r in kept if r is not None and r is not False])
+    test = as_function(pred)
     return tuple([item for item in items if (r := test(item)) is not None and r is not False])
 
 
@@ -227,12 +239,12 @@ def frequencies(coll: Value) -> dict[Any, Value]:
 
 
 def group_by(fn: Value, coll: Value) -> dict[Any, Value]:
-    call = key_of(fn)
     items = seq_items(coll)
     grow(len(items) * 2)
     groups: dict[Any, list[Value]] = {}
-    for item in items:
-        key = as_key(call(item))
+    read = fn if type(fn) is not str else key_of(fn)
+    for item, found in zip(items, results(read, items), strict=True):
+        key = found if type(found) in PLAIN else as_key(found)
         group = groups.get(key)
         if group is None:
             groups[key] = [item]

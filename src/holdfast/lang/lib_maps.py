@@ -133,8 +133,9 @@ def _assoc_vector(coll: Items, pairs: Items) -> Items:
     for index in range(0, len(pairs), 2):
         at = pairs[index]
         if type(at) is not int or not 0 <= at <= len(found):
+            shown = at if type(at) is int else f"that is a {type_name(at)}"
             raise LangError(
-                "type_error", f"assoc: a vector of {len(found)} has no index {at!r:.30}"
+                "type_error", f"assoc: a vector of {len(found)} items has no index {shown}"
             )
         found[at : at + 1] = [pairs[index + 1]]
     return tuple(found)

@@ -46,6 +46,10 @@ def parse_boolean(text: Value) -> bool | None:
     return {"true": True, "false": False}.get(text) if type(text) is str else None
 
 
+def _shown(text: Value) -> str:
+    return repr(text[:40]) if type(text) is str else f"a {type_name(text)}"
+
+
 def java_integer(low: int, high: int, name: str) -> Callable[..., int]:
     """`Integer/parseInt` and `Long/parseLong`: these raise, and take a radix."""
 
@@ -59,7 +63,7 @@ def java_integer(low: int, high: int, name: str) -> Callable[..., int]:
                     found = high + 1
                 if low <= found <= high:
                     return found
-        raise LangError("type_error", f"{name} cannot parse {str(text)[:40]!r}")
+        raise LangError("type_error", f"{name} cannot parse {_shown(text)}")
 
     return parse
 
@@ -67,7 +71,7 @@ def java_integer(low: int, high: int, name: str) -> Callable[..., int]:
 def java_double(text: Value) -> float:
     found = parse_double(text)
     if found is None:
-        raise LangError("type_error", f"Double/parseDouble cannot parse {str(text)[:40]!r}")
+        raise LangError("type_error", f"Double/parseDouble cannot parse {_shown(text)}")
     return found
 
 

@@ -13,7 +13,7 @@ from holdfast.lang.api import LangError, Value
 from holdfast.lang.callables import as_function
 from holdfast.lang.lib_numbers import number
 from holdfast.lang.meter import ACTIVE, grow, refuse_size
-from holdfast.lang.values import Entry, elements, entries, equal, is_true, seq_items, type_name
+from holdfast.lang.values import equal, is_true, seq_items, type_name
 
 Items = tuple[Value, ...]
 
@@ -347,16 +347,3 @@ def range_(first: Value, *rest: Value) -> Items:
         index += 1
         value = start + index * step
     return tuple(found)
-
-
-def ordered_view(coll: Value) -> Items:
-    """Entries of a map, items of a set, both sorted."""
-    if type(coll) is dict:
-        return made(entries(coll))
-    if type(coll) is frozenset:
-        return made(elements(coll))
-    return seq_items(coll)
-
-
-def is_entry(value: Value) -> bool:
-    return type(value) is Entry

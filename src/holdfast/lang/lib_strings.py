@@ -280,10 +280,6 @@ def symbol_(value: Value) -> Symbol:
     raise LangError("type_error", f"symbol expects a string, got {type_name(value)}")
 
 
-def is_text(value: Value) -> bool:
-    return type(value) is str
-
-
 def char_(value: Value) -> str:
     if type(value) is str and len(value) == 1:
         return value

@@ -26,6 +26,7 @@ from holdfast.lang.portable import bounded, from_host, measured_bytes, tool_args
 from holdfast.lang.reader import Source
 
 _ABSENT = object()
+TASK_WAIT_S = 0.5
 
 
 Job = Callable[[], Value]
@@ -82,6 +83,8 @@ class Machine:
         self.summaries: dict[str, str] = {}
         self.tool_calls: list[ToolRecord] = []
         self.parallel: list[ParallelRecord] = []
+        # Tasks being evaluated, with their branch and what to wait for. Changed under the baton.
+        self.open_tasks: dict[str, tuple[Branch, threading.Event]] = {}
         self.baton = threading.Lock()
         self.slots = threading.Semaphore(max(limits.pmap_workers - 1, 0))
         self.closed = False
@@ -141,8 +144,7 @@ class Machine:
                 break
             threads.append(threading.Thread(target=group.work, args=(True,), daemon=True))
         self.leave(parent)
-        for thread in threads:
-            thread.start()
+        threads = self._started(threads)
         group.work(False)
         late = group.wait(threads, branches[0].deadline if branches else parent.deadline)
         for _ in threads:
@@ -170,6 +172,17 @@ class Machine:
             if failure is not None:
                 raise _branch_failure(failure, kind, index)
         return tuple(group.values)
+
+    def _started(self, threads: list[threading.Thread]) -> list[threading.Thread]:
+        """The helpers that could start; with no room for more stacks, fewer do the work."""
+        for index, thread in enumerate(threads):
+            try:
+                thread.start()
+            except RuntimeError:
+                for _ in threads[index:]:
+                    self.slots.release()
+                return threads[:index]
+        return threads
 
     def _branches(self, parent: Branch, path: str, count: int) -> list[Branch]:
         """Fresh branches, each with an equal share of what the parent has left."""
@@ -247,9 +260,11 @@ class Machine:
     def task_begin(self, place: str, id: str, source: str) -> tuple[Value] | None:
         branch = current()
         path = branch.position(place)
+        self._await_task(branch, id)
         with self.outside(branch):
             found = self.host.task_begin(path, id, source)
         if isinstance(found, Hit):
+            self._close_task(branch, id)
             if found.warning:
                 self.warnings.append(found.warning)
             return (self.adopt(from_host(found.value)),)
@@ -263,12 +278,37 @@ class Machine:
         bounded(value, f"the value of task {id}", "memory_bytes_kept")
         with self.outside(branch):
             self.host.task_done(path, id, source, value)
+        self._close_task(branch, id)
+
+    def _await_task(self, branch: Branch, id: str) -> None:
+        """Wait while another branch evaluates the task; one around this branch is no other."""
+        while (found := self.open_tasks.get(id)) and not _is_within(branch, found[0]):
+            self.leave(branch)
+            found[1].wait(TASK_WAIT_S)
+            self.enter(branch)
+            branch.check_clock()
+        self.open_tasks.setdefault(id, (branch, threading.Event()))
+
+    def _close_task(self, branch: Branch, id: str) -> None:
+        found = self.open_tasks.get(id)
+        if found is not None and found[0] is branch:
+            del self.open_tasks[id]
+            found[1].set()
+
+    def abandon(self, branch: Branch) -> None:
+        """The branch is over: what it left unfinished is free for others."""
+        for id in [id for id, (owner, _) in self.open_tasks.items() if owner is branch]:
+            self._close_task(branch, id)
 
     def task_reset(self, place: str, id: str) -> None:
         branch = current()
         path = branch.position(place)
         with self.outside(branch):
             self.host.task_reset(path, id)
+
+
+def _is_within(branch: Branch, owner: Branch) -> bool:
+    return branch is owner or branch.path.startswith(f"{owner.path}")
 
 
 def _as_it_is(value: Value) -> Value:
@@ -310,6 +350,7 @@ class _Group:
                 self.failures[index] = error
                 self.failed = True
             finally:
+                self.machine.abandon(branch)
                 self.machine.leave(branch)
 
     def wait(self, threads: list[threading.Thread], deadline: float) -> bool:

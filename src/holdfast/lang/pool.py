@@ -6,9 +6,10 @@ itself is a `Conversation`; the walls are `walls`; the far side is `worker`.
 A worker is re-forked, never reset, between programs that do not belong together: what a program
 left in an interpreter (or did to it, if the inner wall fell) ends with the process. Programs that
 do belong together, such as the turns of one agent, may name a `scope` and then follow each other in
-one process. Measured on 2 cores: the next program of a scope takes 0.2 ms, one in a worker that
-waits ready 0.4 ms, and forking and warming up a successor costs 3 to 4 ms of one core, off the
-caller's path unless all workers are used up.
+one process. Measured on 2 cores: the next program of a scope takes 0.25 ms, one in a worker that
+waits ready 0.7 ms, and forking and warming up a successor costs 4 to 5 ms of one core, off the
+caller's path unless all workers are used up (`benchmarks/lisp.md`). Within a scope memory is less
+exact: what an earlier program freed can be used again without being counted.
 
 Invariants: nothing starts before `start` or the first `run`; at most `size` workers are alive;
 callers are served in the order they came; a worker that broke a limit is dead before `run` returns;
@@ -157,6 +158,9 @@ class SandboxPool:
             except FrameTooLarge as error:
                 text = f"the inputs are too large: {error}"
                 raise Breach("memory_exceeded", text, "channel", "frame") from None
+            except Breach:
+                worker.end()
+                raise
             except Gone:
                 status = worker.end()
                 last = attempt == START_ATTEMPTS - 1

@@ -7,7 +7,8 @@ depth; sizes are estimates of the memory a value takes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import chain
 from types import FunctionType
 from typing import Any
 
@@ -23,8 +24,6 @@ from holdfast.lang.values import (
     Symbol,
     Var,
     as_key,
-    elements,
-    entries,
     keyword,
     type_name,
     unkey,
@@ -45,6 +44,8 @@ def from_host(value: Any, depth: int = 0) -> Value:
     if depth > DEPTH_MAX:
         raise LangError("type_error", f"data from the host is nested deeper than {DEPTH_MAX}")
     if kind is tuple or kind is list:
+        if _are_rows(value):
+            return tuple(map(dict.copy, value))
         below = depth + 1
         return tuple([item if type(item) in _PLAIN else from_host(item, below) for item in value])
     if kind is Entry:
@@ -73,23 +74,13 @@ def from_host(value: Any, depth: int = 0) -> Value:
     raise LangError("type_error", f"the host gave a {kind.__name__}, which is no value")
 
 
-def to_host(value: Value) -> Any:
-    """A value as plain data: vectors and sets as lists, keywords and symbols as their names."""
-    kind = type(value)
-    if kind is tuple or kind is Entry:
-        return [to_host(item) for item in value]
-    if kind is frozenset:
-        return [to_host(item) for item in elements(value)]
-    if kind is dict:
-        return {_plain_key(key): to_host(item) for key, item in entries(value)}
-    if kind is Keyword or kind is Symbol:
-        return value.name
-    return str(value) if kind in TEMPORAL or kind is Regex or kind is Var else value
-
-
-def _plain_key(key: Value) -> Any:
-    plain = to_host(key)
-    return str(plain) if isinstance(plain, list | dict) else plain
+def _are_rows(items: Sequence[Any]) -> bool:
+    """Whether all are maps of plain fields under text keys, asked at the speed of C."""
+    return (
+        set(map(type, items)) == {dict}
+        and _TEXT_KEYS.issuperset(map(type, chain.from_iterable(items)))
+        and _PLAIN.issuperset(map(type, chain.from_iterable(map(dict.values, items))))
+    )
 
 
 def tool_args(name: str, args: Value) -> dict[str, Value]:

@@ -12,7 +12,7 @@ import math
 from holdfast.lang.api import Value
 from holdfast.lang.dates import Temporal
 from holdfast.lang.meter import ACTIVE, refuse_size, spend
-from holdfast.lang.values import Entry, Keyword, Regex, elements, entries, int_or_none
+from holdfast.lang.values import Entry, Keyword, Regex, Stored, elements, entries, int_or_none
 
 _STRING_ESCAPES = str.maketrans(
     {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
@@ -166,6 +166,8 @@ def _atom(value: Value) -> str:
     if isinstance(value, Temporal):
         tag = "inst" if value.NAME in ("date", "instant") else value.NAME
         return f'#{tag} "{value}"'
+    if kind is Stored:
+        return "#fn[stored]"
     if callable(value):
         return f"#fn[{function_name(value)}]"
     return repr(value)

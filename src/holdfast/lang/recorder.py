@@ -8,7 +8,8 @@ share a journal apart), tasks by their own id.
 - A recorded tool call with other arguments is a divergence: refused, both shown.
 - A recorded task with another expression is a hit with a warning, both shown. A hit of nil counts.
 - `task-reset` opens a new generation; the old row stays where the journal keeps rows.
-- Two branches that reach one task id at once: the second waits for the first.
+- Two branches of a program that reach one task id at once: the machine lets the second wait for
+  the first. Programs that run at the same time over one journal are their owner's to serialise.
 """
 
 from __future__ import annotations
@@ -191,7 +192,6 @@ class Recorder:
         self.prints: list[str] = []
         self.steps: dict[str, str] = {}
         self._lock = threading.Lock()
-        self._running: dict[str, threading.Lock] = {}
 
     # --- tools ----------------------------------------------------------------------------------
 
@@ -245,15 +245,10 @@ class Recorder:
 
     def task_begin(self, path: str, id: str, source: str) -> Hit | Miss:
         with self._lock:
-            turn = self._running.setdefault(id, threading.Lock())
-        turn.acquire()
-        with self._lock:
             row = self.journal.get("task", id)
             generation = self.journal.generation("task", id)
         if row is None:
-            # The lock stays held until task_done: a second branch waits for this one's value.
             return Miss(generation)
-        turn.release()
         recorded = row.get("source", "")
         warning = ""
         if recorded and recorded != source:
@@ -264,20 +259,12 @@ class Recorder:
         return Hit(wire.decode(row["value"]), warning)
 
     def task_done(self, path: str, id: str, source: str, value: Value) -> None:
-        try:
-            with self._lock:
-                self.journal.put("task", id, {"value": wire.encode(value), "source": source})
-        finally:
-            self._release(id)
+        with self._lock:
+            self.journal.put("task", id, {"value": wire.encode(value), "source": source})
 
     def task_reset(self, path: str, id: str) -> None:
         with self._lock:
             self.journal.reset("task", id)
-
-    def _release(self, id: str) -> None:
-        turn = self._running.get(id)
-        if turn is not None and turn.locked():
-            turn.release()
 
     # --- the rest -------------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ def _compiled(source: str) -> re.Pattern[str]:
                     "a quantified group contains a quantifier: it could backtrack without end",
                     hint="write (?:a|b)+ without inner + or *, or make the inner one possessive",
                 )
-            return re.compile(text)
+            return re.compile(text, re.ASCII)  # as in Java: \w, \d and \s know ASCII only
     except (re.error, OverflowError, RecursionError) as error:
         raise LangError("type_error", f"not a regular expression: {error}") from None
 

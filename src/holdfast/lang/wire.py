@@ -40,6 +40,7 @@ from holdfast.lang.values import (
 DEPTH_MAX = 200
 INT_PLAIN = 10**4000
 COLLISIONS_MAX = 64
+_LIMITS = Limits()  # made once: decoding is on the path of every tool call
 _NUMBERS = {"Inf": math.inf, "-Inf": -math.inf, "NaN": math.nan}
 Revive = Callable[[str, dict[str, Value]], Value]
 
@@ -164,10 +165,6 @@ def _encode_made(name: str, args: tuple[Value, ...], depth: int) -> Any:
 # --- in ------------------------------------------------------------------------------------------
 
 
-def refuse_functions(source: str, env: dict[str, Value]) -> Value:
-    raise LangError("type_error", "a function cannot be read here")
-
-
 def keep_functions(source: str, env: dict[str, Value]) -> Value:
     """Functions stay text: what a parent does with what a worker or a journal says."""
     return Stored(source, env)
@@ -175,7 +172,7 @@ def keep_functions(source: str, env: dict[str, Value]) -> Value:
 
 def decode(data: Any, *, revive: Revive = keep_functions, limits: Limits | None = None) -> Value:
     """The value of JSON-safe data. Raises `LangError` `type_error` for what is no encoding."""
-    return _decode(data, 0, revive, limits or Limits())
+    return _decode(data, 0, revive, limits or _LIMITS)
 
 
 def _decode(data: Any, depth: int, revive: Revive, limits: Limits) -> Value:

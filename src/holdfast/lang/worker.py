@@ -24,6 +24,7 @@ import select
 import signal
 import socket
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NoReturn
@@ -32,14 +33,24 @@ from holdfast.lang import walls, wire
 from holdfast.lang.api import Hit, LangError, Limits, Miss, Result, Tool, Value
 from holdfast.lang.channel import Channel, FrameTooLarge, Message
 from holdfast.lang.compiler import CodeCache
-from holdfast.lang.run import run
+from holdfast.lang.run import NoHost, run
 
 # Retired: an earlier program of the scope left too little room for this one's inputs.
 EXIT_CRASHED, EXIT_MEMORY, EXIT_RETIRED = 70, 71, 72
 PARACHUTE_BYTES = 2_000_000
 # Deep recursion through built-ins took less. The C library keeps 40 MiB of stacks at most.
 STACK_BYTES = 5 * 2**20
+_IDLE_S = 0.0002
 _REHEARSAL = '(let [m {:a [1 2 3]}] (->> (:a m) (map inc) (filter odd?) (reduce + 0) (str "x")))'
+_SECOND_REHEARSAL = """
+(defn total [key rows] (reduce + 0 (map key rows)))
+(def found (pmap (fn [i] (tool/rehearse {:i i :name (str "n" i)})) (range 3)))
+(let [[{:keys [i name] :or {name ""}} & more] found
+      groups (->> found (filter :i) (group-by :i) (sort-by first) (mapv second))]
+  (loop [n 0] (when (and (< n 2) (not= n i)) (recur (inc n))))
+  (println name (total :i more))
+  (task "rehearsal" (if (empty? groups) :none {:text (pr-str groups) :set #{1 2.5}})))
+"""
 
 
 def zygote(
@@ -131,6 +142,8 @@ def work(
     channel = Channel(sock)
     channel.send({"op": "ready", "level": standing.level, "reasons": list(standing.reasons)})
     cache = CodeCache()
+    if _idle(sock):
+        run(_SECOND_REHEARSAL, host=_RehearsalHost(), tools=["rehearse"])
     while True:
         try:
             job = load(channel)
@@ -211,6 +224,13 @@ def answer(
         channel.send({"op": "memory"})
     except (FrameTooLarge, RecursionError, TypeError, ValueError):
         channel.send({"op": "unsendable"})
+
+
+class _RehearsalHost(NoHost):
+    """A host that gives every tool its arguments back."""
+
+    def call_tool(self, path: str, name: str, args: dict[str, Value]) -> Value:
+        return args
 
 
 class RemoteHost:
@@ -348,6 +368,16 @@ def _fork(
         code = EXIT_MEMORY
     finally:
         os._exit(code)
+
+
+def _idle(sock: socket.socket) -> bool:  # pragma: no cover  # as above
+    """Whether no job is waiting a moment after the worker was ready: then there is time."""
+    time.sleep(_IDLE_S)
+    try:
+        sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _kill(pid: int) -> int:  # pragma: no cover  # a clean process: no tool measures there

@@ -33,6 +33,10 @@ class Code:
     inputs: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
+# Stands in until the code is there.
+_NO_CODE = compile("0", "", "eval")
+
+
 class Frame:
     """One Python function being emitted."""
 
@@ -84,7 +88,7 @@ class Writer(ABC):
         self.constants: dict[str, Any] = {}
         self.constant_names: dict[int, str] = {}
         self.fns: dict[str, FnInfo] = {}
-        self.used = Code(program, compile("0", "", "eval"), "", {}, {})
+        self.used = Code(program, _NO_CODE, "", {}, {})
         # The values `recur` rebinds: names of the nearest loop or function.
         self.targets: list[list[str]] = []
 

@@ -97,7 +97,11 @@ class Writer:
             if not self._led:
                 self._led = job.leads = True
         if not job.leads:
-            job.done.wait()
+            try:
+                job.done.wait()
+            except BaseException:  # Ctrl-C: nobody else may wait for a leader that has gone
+                self._abandon(job)
+                raise
         if job.leads:  # from the start, or handed over by the leader before
             self._lead()
         if job.error is not None:
@@ -133,6 +137,14 @@ class Writer:
         self._connection.close()
         if self._turnstile is not None:
             self._turnstile.close()
+
+    def _abandon(self, job: _Job[Any]) -> None:
+        """The caller goes away: take its job back, or lead if the lead was just handed to it."""
+        with self._state:
+            if not job.leads and job in self._queue:
+                self._queue.remove(job)
+        if job.leads:
+            self._lead()
 
     def _admit(self, job: _Job[Any]) -> None:
         if self._closed:

@@ -17,7 +17,6 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from holdfast.adapters.models import transport
 from holdfast.adapters.models.direct import DirectModel
-from holdfast.adapters.models.openai import NO_KEY, check_listed
 from holdfast.adapters.models.prices import Price
 from holdfast.errors import Refused
 
@@ -55,12 +54,12 @@ class AnthropicModel(DirectModel):
         self._client = transport.open_client(
             endpoint,
             timeout_s=timeout_s,
-            headers={"X-Api-Key": api_key or NO_KEY, "Anthropic-Version": VERSION},
+            headers={"X-Api-Key": api_key or transport.NO_KEY, "Anthropic-Version": VERSION},
             reply_bytes_max=reply_bytes_max,
         )
         sdk = AsyncAnthropic(
             base_url=endpoint,
-            api_key=api_key or NO_KEY,
+            api_key=api_key or transport.NO_KEY,
             http_client=self._client,
             max_retries=0,
         )
@@ -92,7 +91,9 @@ class AnthropicModel(DirectModel):
             self._timeout_s, endpoint=self._endpoint, hint=hint, redact=self._redact
         ):
             path = "v1/models?limit=1000"
-            await check_listed(self._client, path, self._model, self._endpoint, self._redact)
+            await transport.check_listed(
+                self._client, path, self._model, self._endpoint, self._redact
+            )
 
     async def aclose(self) -> None:
         await self._client.aclose()

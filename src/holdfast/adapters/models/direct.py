@@ -229,7 +229,8 @@ def _wire_name(name: str) -> str:
 
 def _draft(response: ModelResponse) -> Draft:
     usage = response.usage
-    counted = usage.unmeasured_requests == 0
+    # No request is empty: zero is what servers say that do not count.
+    counted = usage.unmeasured_requests == 0 and usage.input_tokens > 0
     details: dict[str, Any] = response.provider_details or {}
     texts = [part.content for part in response.parts if isinstance(part, TextPart)]
     calls = [part for part in response.parts if isinstance(part, ToolCallPart)]

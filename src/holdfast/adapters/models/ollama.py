@@ -134,16 +134,24 @@ class OllamaModel:
             )
 
     async def _window(self) -> int:
-        """The model's trained context length under our cap; asked once."""
+        """The model's trained context length under our cap; asked once.
+
+        A server that cannot say (proxies often speak `/api/chat` only) is given the cap.
+        """
         if self._context_tokens is None:
-            shown = await transport.fetch_json(
-                self._client,
-                "POST",
-                "/api/show",
-                _Shown,
-                redact=self._redact,
-                body={"model": self._model},
-            )
+            try:
+                shown = await transport.fetch_json(
+                    self._client,
+                    "POST",
+                    "/api/show",
+                    _Shown,
+                    redact=self._redact,
+                    body={"model": self._model},
+                )
+            except ModelError as error:
+                if error.code != "unknown_model":
+                    raise
+                shown = _Shown()  # a model that does not exist is refused by the chat itself
             lengths = [
                 value
                 for key, value in shown.model_info.items()
@@ -217,16 +225,17 @@ class ChatStream:
             calls=tuple(self._calls),
             finish_reason=_FINISH.get(self._last.done_reason or "stop", "unknown"),
             model=self._last.model,
-            tokens_in=self._last.prompt_eval_count,
-            tokens_out=self._last.eval_count,
+            # Zero is what servers say that do not count: no request is empty.
+            tokens_in=self._last.prompt_eval_count or None,
+            tokens_out=self._last.eval_count or None,
         )
 
     def _take(self, line: bytes) -> None:
         if not line.strip():
             return
         try:
-            chunk = msgspec.json.decode(line, type=_Chunk)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            chunk = _decoded(line)
+        except (ValueError, RecursionError) as error:
             shown = line[:200].decode("utf-8", "replace")
             raise failures.malformed(f"{error} in {shown!r}", self._redact) from error
         if chunk.error is not None:
@@ -237,6 +246,17 @@ class ChatStream:
             self._calls += [_call(call.function) for call in message.tool_calls or []]
         if chunk.done:
             self._last = chunk
+
+
+def _decoded(line: bytes) -> _Chunk:
+    """One chunk. Servers written in JavaScript cut a text inside a character, and the halves of it
+    come as escapes in two chunks: these only Python's own reader takes."""
+    try:
+        return msgspec.json.decode(line, type=_Chunk)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        return msgspec.convert(json.loads(line), _Chunk)
 
 
 def _message(message: Message) -> dict[str, Any]:

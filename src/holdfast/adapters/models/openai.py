@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-import msgspec
 from openai import AsyncOpenAI
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.profiles.openai import OpenAIModelProfile
@@ -17,12 +16,10 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from holdfast.adapters.models import transport
 from holdfast.adapters.models.direct import DirectModel
 from holdfast.adapters.models.prices import Price
-from holdfast.errors import ModelError, Refused
+from holdfast.errors import Refused
 
 PUBLIC_HOST = "api.openai.com"
 PUBLIC_URL = f"https://{PUBLIC_HOST}/v1"
-# Local servers need no key, but the SDK insists on a text.
-NO_KEY = "no-key"
 
 
 class OpenAICompatibleModel(DirectModel):
@@ -51,12 +48,12 @@ class OpenAICompatibleModel(DirectModel):
         self._client = transport.open_client(
             endpoint,
             timeout_s=timeout_s,
-            headers={"Authorization": f"Bearer {api_key or NO_KEY}"},
+            headers={"Authorization": f"Bearer {api_key or transport.NO_KEY}"},
             reply_bytes_max=reply_bytes_max,
         )
         sdk = AsyncOpenAI(
             base_url=endpoint,
-            api_key=api_key or NO_KEY,
+            api_key=api_key or transport.NO_KEY,
             http_client=self._client,
             max_retries=0,
         )
@@ -86,32 +83,9 @@ class OpenAICompatibleModel(DirectModel):
         async with transport.probing(
             self._timeout_s, endpoint=self._endpoint, hint=hint, redact=self._redact
         ):
-            await check_listed(self._client, "models", self._model, self._endpoint, self._redact)
+            await transport.check_listed(
+                self._client, "models", self._model, self._endpoint, self._redact
+            )
 
     async def aclose(self) -> None:
         await self._client.aclose()
-
-
-async def check_listed(
-    client: transport.Client, path: str, model: str, endpoint: str, redact: Callable[[str], str]
-) -> None:
-    """Refuse a model that the endpoint's list does not have; a missing list refuses nothing."""
-    try:
-        listed = await transport.fetch_json(client, "GET", path, _Models, redact=redact)
-    except ModelError as error:
-        if error.code == "unknown_model":
-            return  # The server answers but has no list; the first call will tell.
-        raise
-    known = [row.id for row in listed.data]
-    if known and model not in known and not listed.has_more:
-        hint = "name one of the models the endpoint lists"
-        raise transport.unknown_model(model, known, endpoint=endpoint, hint=hint)
-
-
-class _Listed(msgspec.Struct):
-    id: str
-
-
-class _Models(msgspec.Struct):
-    data: list[_Listed] = []
-    has_more: bool = False

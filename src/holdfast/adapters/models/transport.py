@@ -24,6 +24,8 @@ from holdfast.errors import ModelError, Refused, Unavailable
 REPLY_BYTES_MAX = 32_000_000
 CONNECT_S_MAX = 10.0
 PROBE_S_MAX = 3.0  # a refusal is due within 5 s, and loading a provider's library takes up to 1.5
+# Local servers need no key, but the SDKs insist on a text.
+NO_KEY = "no-key"
 T = TypeVar("T")
 Client = httpx2.AsyncClient
 
@@ -154,6 +156,22 @@ def unknown_model(name: str, known: list[str], *, endpoint: str, hint: str) -> R
     )
 
 
+async def check_listed(
+    client: Client, path: str, model: str, endpoint: str, redact: Callable[[str], str]
+) -> None:
+    """Refuse a model that the endpoint's list does not have; a missing list refuses nothing."""
+    try:
+        listed = await fetch_json(client, "GET", path, _Models, redact=redact)
+    except ModelError as error:
+        if error.code == "unknown_model":
+            return  # The server answers but has no list; the first call will tell.
+        raise
+    known = [row.id for row in listed.data]
+    if known and model not in known and not listed.has_more:
+        hint = "name one of the models the endpoint lists"
+        raise unknown_model(model, known, endpoint=endpoint, hint=hint)
+
+
 def checked_url(url: str, *, variable: str) -> str:
     """`url` without a trailing slash. Raises `Refused` unless it is an http or https address."""
     try:
@@ -203,3 +221,12 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+class _Listed(msgspec.Struct):
+    id: str
+
+
+class _Models(msgspec.Struct):
+    data: list[_Listed] = []
+    has_more: bool = False
