@@ -28,7 +28,8 @@ def test_a_new_store_is_ours_private_and_durable(tmp_path: Path) -> None:
     connection = open_store(path, now_ms=42)
     assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
     assert connection.execute("PRAGMA foreign_keys").fetchone()[0] == 1
-    assert [tuple(row) for row in connection.execute("SELECT * FROM schema_version")] == [(1, 42)]
+    versions = [tuple(row) for row in connection.execute("SELECT * FROM schema_version")]
+    assert versions == [(version, 42) for version in range(1, SCHEMA_VERSION + 1)]
     connection.close()
     assert pragma(path, "application_id") == APPLICATION_ID
     assert pragma(path, "user_version") == SCHEMA_VERSION

@@ -203,6 +203,11 @@ def _tree(files: Sequence[str]) -> Candidate:
     )
 
 
+def index_rules(bundle: Bundle) -> str:
+    """The rules of the goal's INDEX.md that the task's output must keep; empty for none."""
+    return bundle.templates.get(INDEX_RULES, "")
+
+
 def reflection(before: Outcome) -> str:
     """What the next take is told about the one that failed: its answer and what was not proven."""
     parts = [f"What was said: {before.answer}" if before.answer else "", before.detail]

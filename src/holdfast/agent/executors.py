@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import msgspec
 
 from holdfast.agent import evidence, loop
+from holdfast.agent.briefing import index_rules
 from holdfast.agent.chain import chain
 from holdfast.agent.conversation import Conversation, encode
 from holdfast.agent.journal import Effectful, Performed, Undecided
@@ -71,7 +72,8 @@ async def single(job: Job) -> Outcome:
         user=bundle.user,
     )
     said = await loop.ask(job, talk, "t001")
-    return await loop.conclude(job, said.actions.answer, await loop.check(job, "v01"))
+    results = await loop.check(job, "v01")
+    return await loop.conclude(job, said.actions.answer, results, rules=index_rules(bundle))
 
 
 async def shell(job: Job) -> Outcome:

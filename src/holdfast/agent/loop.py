@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.agent import evidence
 from holdfast.agent.actions import Actions, Call, parse
-from holdfast.agent.briefing import INDEX_RULES
+from holdfast.agent.briefing import index_rules
 from holdfast.agent.chain import Move, asked, chain, moved, next_model
 from holdfast.agent.conversation import Conversation, encode, first_difference
 from holdfast.agent.edits import Edits, Fallback, advice
@@ -102,7 +102,8 @@ async def run(job: Job) -> Outcome:
                 rounds += 1
                 results = await check(job, f"v{rounds:02}")
                 if proven(results) or not results or rounds > policy.max_verification_retries:
-                    return await conclude(job, said.actions.answer, results)
+                    rules = index_rules(bundle)
+                    return await conclude(job, said.actions.answer, results, rules=rules)
                 talk.user(corrective(bundle.templates["corrective"], results), name)
     raise AssertionError("count() does not end")
 
@@ -290,11 +291,16 @@ async def _wind_up(job: Job, stop: Stop) -> Outcome:
     )
 
 
-async def conclude(job: Job, answer: str, results: tuple[CheckResult, ...]) -> Outcome:
-    """The end of an attempt that says it is done: passed, unverified, or failed by its checks."""
+async def conclude(
+    job: Job, answer: str, results: tuple[CheckResult, ...], *, rules: str = ""
+) -> Outcome:
+    """The end of an attempt that says it is done: passed, unverified, or failed by its checks.
+
+    `rules` are those of the goal's INDEX.md, which the answer must keep as well.
+    """
     await job.journal.flush()
     done = tuple(describe(result) for result in results if result.verdict == "pass")
-    breaches = broken(job.bundle.templates.get(INDEX_RULES, ""), answer)
+    breaches = broken(rules, answer)
     if breaches:
         return Outcome(
             kind="failed",
