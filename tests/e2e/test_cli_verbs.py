@@ -238,3 +238,13 @@ def test_a_place_without_a_store_says_how_to_start(tmp_path: Path, capsys) -> No
     assert cli.main(["goal", "--repo", str(tmp_path)]) == 2
     assert "holdfast run" in capsys.readouterr().err
     assert cli.main(["goal", "--repo", str(tmp_path / "none")]) == 2
+
+
+def test_a_recorded_attempt_can_be_played_again_as_a_model(repo: Path, tmp_path: Path) -> None:
+    """`replay:ATTEMPT` gives a new goal the recorded replies, for no money."""
+    words = ["run", "Write a", "--repo", str(repo), "--check", "test -f a.txt", "--json"]
+    assert cli.main([*words, "--model", "replay:1.1"]) == 0
+    assert cli.main([*words, "--model", "replay:9.9"]) == 2
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert cli.main(["run", "x", "--repo", str(empty), "--model", "replay:1.1"]) == 2

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from holdfast.adapters.models.ollama import base_url, chat_body
 from holdfast.adapters.models.replaying import ReplayingModel
 from holdfast.adapters.models.replies import canonical_json, well_formed
 from holdfast.adapters.models.transport import is_loopback
-from holdfast.domain.ports import Message, Model, ModelReply, ModelRequest, ToolCall
+from holdfast.domain.ports import Message, Model, ModelReply, ModelRequest, ToolCall, Usage
 from holdfast.errors import Divergence, Refused
 
 ASK = ModelRequest(model="m", messages=(Message(role="user", content="hi"),))
@@ -165,14 +166,26 @@ def test_arguments_that_are_no_object_go_back_to_ollama_under_a_name_that_says_s
     assert sent == {"INVALID_JSON": text}
 
 
-def test_a_replaying_model_gives_each_reply_once_and_then_diverges() -> None:
+def test_a_replaying_model_gives_the_reply_of_the_turn_for_no_money_and_then_diverges() -> None:
+    def at(turn: int) -> ModelRequest:
+        said = Message(role="assistant", content="…")
+        return replace(ASK, messages=(*ASK.messages, *[said] * turn))
+
     async def play() -> None:
-        replies = [ModelReply(text="one"), ModelReply(text="two")]
+        replies = [
+            ModelReply(text="one", usage=Usage(tokens_in=3, cost_nusd=7)),
+            ModelReply(text="two"),
+        ]
         model = ReplayingModel("ollama:m", replies, context_tokens=9)
         await model.probe()
-        assert [(await model.complete(ASK)).text for _ in replies] == ["one", "two"]
+        assert [(await model.complete(at(turn))).text for turn in (0, 0, 1)] == [
+            "one",
+            "one",
+            "two",
+        ]
+        assert (await model.complete(at(0))).usage == Usage(tokens_in=3, cost_nusd=0)
         with pytest.raises(Divergence, match="asks for model call 3, and 2 were recorded") as gone:
-            await model.complete(ASK)
+            await model.complete(at(2))
         assert gone.value.step == "model call 3"
         assert (model.name, model.context_tokens) == ("ollama:m", 9)
         await model.aclose()

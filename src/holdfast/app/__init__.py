@@ -101,6 +101,8 @@ class App:
         if name not in self._models:
             from holdfast.adapters.models import resolve
 
+            if name.startswith("replay:"):
+                return self._replayed(name)
             self._models[name] = resolve(
                 name,
                 environ=self.environ,
@@ -109,6 +111,26 @@ class App:
                 prices_file=self.prices_file,
             )
         return self._models[name]
+
+    def _replayed(self, name: str) -> Model:
+        """`replay:ATTEMPT`: the recorded replies of an attempt of this store, played again."""
+        from holdfast.adapters.models.replaying import ReplayingModel
+        from holdfast.agent.loop import Reply
+        from holdfast.engine.record import attempt_record
+        from holdfast.engine.rows import decode
+
+        session = name.partition(":")[2]
+        if not (self.home / STORE_NAME).exists():
+            raise Refused(f"there is no store at {self.home} to replay {session} from")
+        record = self.engine.read(attempt_record, session)
+        replies = [
+            decode(step.result, Reply).reply
+            for step in record.steps
+            if step.kind == "model" and step.result is not None
+        ]
+        if not replies:
+            raise Refused(f"attempt {session} recorded no model reply", hint="holdfast attempt")
+        return ReplayingModel(name, replies)
 
     def cost(self, model: str, usage: Usage) -> int | None:
         """What a call of this size costs at most, in 10⁻⁹ US dollars; None when unknown."""

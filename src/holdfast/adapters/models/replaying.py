@@ -1,19 +1,21 @@
-"""A model that only remembers: the recorded replies of a run, in order, for `holdfast replay`.
+"""A model that only remembers: `replay:ATTEMPT` plays the recorded replies of an attempt again.
 
-Owns nothing but the order. Comparing the requests with the recorded ones is the journal's work.
-Invariant: no I/O, and no reply that was not recorded.
+Owns nothing but the order. The number of assistant messages in a request is the number of its
+reply, so a repeated request gets the same one, also after a crash. Invariant: no I/O, no money, and
+no reply that was not recorded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from holdfast.domain.ports import ModelReply, ModelRequest
 from holdfast.errors import Divergence
 
 
 class ReplayingModel:
-    """Gives each recorded reply once; see `domain.ports.Model`. Replies are redacted already."""
+    """See the module and `domain.ports.Model`. Replies are redacted already."""
 
     def __init__(
         self, name: str, replies: Sequence[ModelReply], *, context_tokens: int | None = None
@@ -21,7 +23,6 @@ class ReplayingModel:
         self._name = name
         self._replies = tuple(replies)
         self._context_tokens = context_tokens
-        self._given = 0
 
     @property
     def name(self) -> str:
@@ -35,17 +36,18 @@ class ReplayingModel:
         """Always well: there is nothing to reach."""
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """The next recorded reply. Raises `Divergence` when there is none left."""
-        if self._given == len(self._replies):
+        """The recorded reply of this turn. Raises `Divergence` past the last one."""
+        turn = sum(message.role == "assistant" for message in request.messages)
+        if turn >= len(self._replies):
             raise Divergence(
-                f"the run asks for model call {self._given + 1}, and {self._given} were recorded",
-                step=f"model call {self._given + 1}",
+                f"the run asks for model call {turn + 1}, and {len(self._replies)} were recorded",
+                step=f"model call {turn + 1}",
                 field="count",
                 byte=0,
-                hint="the code takes another path than the recorded run did",
+                hint="this run takes another path than the recorded one did",
             )
-        self._given += 1
-        return self._replies[self._given - 1]
+        reply = self._replies[turn]
+        return replace(reply, usage=replace(reply.usage, cost_nusd=0))
 
     async def aclose(self) -> None:
         """Nothing to close."""
