@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.adapters.clock import SystemClock
-from holdfast.domain.model import GoalSpec, Outcome, PlanSpec, TaskSpec
+from holdfast.domain.model import CheckResult, GoalSpec, Outcome, PlanSpec, TaskSpec
 from holdfast.engine import Engine, claim, settle, submit
 
 
@@ -50,4 +50,5 @@ def task(key: str, *requires: str, refers: Sequence[str] = (), **more: object) -
 
 
 def passed(answer: str) -> Outcome:
-    return Outcome(kind="passed", answer=answer)
+    proof = CheckResult(command="true", verdict="pass")
+    return Outcome(kind="passed", answer=answer, checks=(proof,))
