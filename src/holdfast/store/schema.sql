@@ -204,9 +204,8 @@ SELECT seq AS id, task_id || '.' || attempt AS session_id, at_ms AS ts, kind AS 
        body AS payload
 FROM log WHERE kind <> 'transition' AND attempt > 0;
 
--- What the trace's readers look for: a session's events, the newest failure, one session.
-CREATE INDEX log_of_session ON log (task_id || '.' || attempt, kind, seq)
-WHERE kind <> 'transition' AND attempt > 0;
+-- The newest failure and one session, for the trace's readers. The events of a session have no index
+-- of their own: it would cost every step a page, and what is asked for is almost always recent.
 CREATE INDEX log_failed ON log (seq) WHERE kind = 'failure';
 CREATE INDEX attempts_session ON attempts (task_id || '.' || number);
 
