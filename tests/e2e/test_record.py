@@ -105,7 +105,7 @@ def test_a_changed_answer_that_no_request_holds_is_named_all_the_same(cli: Cli) 
     assert (first["step"], first["byte"]) == ("t004/model", 0)
 
 
-def test_every_byte_of_a_bundle_counts(cli: Cli) -> None:
+def test_a_changed_byte_of_a_bundle_is_named_at_five_places(cli: Cli) -> None:
     """One byte after the other through the whole bundle: none may be changed unseen."""
     digest = cli.store.one("SELECT bundle_sha256 FROM takes")
     bundle = bytes(cli.store.one("SELECT bytes FROM blobs WHERE sha256 = ?", digest))
