@@ -16,7 +16,7 @@ import signal
 import sys
 from importlib.machinery import SourceFileLoader
 from pkgutil import get_importer
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
 from holdfast import trace
@@ -96,9 +96,10 @@ def _fresh_main() -> ModuleType:
 
 
 def _depth() -> int:
-    frame, depth = sys._getframe(1), 0
+    frame: FrameType | None = sys._getframe(1)
+    depth = 0
     while frame is not None:
-        frame, depth = frame.f_back, depth + 1  # type: ignore[assignment]  # ends with None
+        frame, depth = frame.f_back, depth + 1
     return depth
 
 
