@@ -176,7 +176,7 @@ class Place:
         """The doors whose secret is somewhere, and where."""
         found: dict[str, set[str]] = {}
         everything = [*self.printed.items()]
-        for home in self.homes:
+        for home in filter(Path.exists, self.homes):
             everything += [*kept(home), *values(home / "holdfast.db")]
         for place, content in everything:
             for door, hidden in HIDDEN.items():
@@ -241,3 +241,17 @@ def test_without_the_redactor_every_planted_secret_is_found(
 ) -> None:
     monkeypatch.setattr(App, "redact", staticmethod(str))
     assert set(play(place)) == set(HIDDEN)
+
+
+@pytest.mark.parametrize(
+    "field", ["checks = ['{}']", "files = ['{}']", "kind='shell'\ncommand='{}'"]
+)
+def test_a_credential_in_a_plan_where_nothing_can_be_hidden_is_refused(
+    place: Place, field: str
+) -> None:
+    plan = place.folder / "plan.toml"
+    text = field.format(f"cat {secret('file')}")
+    plan.write_text(f'[[tasks]]\nkey = "one"\nprompt = "x"\n{text}\n', encoding="utf-8")
+    assert place.do("run", "x", "--plan", str(plan), "--model", "ollama:scripted") == 2
+    assert b"holds a credential" in b"".join(place.printed.values())
+    assert place.leaks() == {}
