@@ -185,8 +185,14 @@ UPDATE attempts SET steps = steps + :done, tokens_in = tokens_in + :tokens_in,
                     cost_nusd = cost_nusd + :cost_nusd, unpriced = unpriced + :unpriced
 WHERE task_id = :task AND number = :attempt AND state = 'open';
 -- name: attempt.orphans
-SELECT coalesce(sum(reserve_tokens), 0) AS tokens, coalesce(sum(reserve_nusd), 0) AS nusd
-FROM steps WHERE task_id = :task AND take = :take AND attempt = :attempt AND state = 'intended';
+SELECT key, position, reserve_tokens, reserve_nusd FROM steps
+WHERE task_id = :task AND take = :take AND attempt = :attempt AND state = 'intended'
+  AND (reserve_tokens > 0 OR reserve_nusd > 0)
+ORDER BY position;
+-- name: step.asked_before
+SELECT request FROM steps
+WHERE task_id = :task AND take = :take AND kind = 'model' AND position <= :position
+ORDER BY position DESC, generation DESC;
 
 -- name: transition.step.intend
 INSERT INTO steps (task_id, take, key, generation, position, kind, effect, state, attempt, request,
