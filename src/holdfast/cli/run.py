@@ -15,7 +15,7 @@ import asyncio
 from pathlib import Path
 
 from holdfast.app.goals import EXIT, Wish, policy, start, work
-from holdfast.cli.common import add_place, opened, show_result
+from holdfast.cli.common import add_place, opened, show_result, watching
 from holdfast.cli.console import Console
 from holdfast.domain.model import Budget
 from holdfast.errors import Refused
@@ -65,6 +65,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         )
         goal = asyncio.run(start(app, wish))
         console.note(f"goal {goal} started; if this process dies: holdfast resume {goal}")
-        result = work(app, goal, resumed=False)
+        with watching(app, goal):
+            result = work(app, goal, resumed=False)
         show_result(console, result)
         return EXIT[result["outcome"]]
