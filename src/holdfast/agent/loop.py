@@ -338,9 +338,7 @@ async def conclude(
 async def check(job: Job, key: str) -> tuple[CheckResult, ...]:
     """Run the task's checks as steps of one round."""
     task = job.bundle.task
-    results = await verify(
-        job.journal, job.workspace, task.checks, key=key, check_s=task.policy.check_s
-    )
+    results = await verify(job.journal, job.workspace, task.checks, key=key, policy=task.policy)
     for result in results:
         job.sink.show(_progress(job, "check", describe(result)))
     return results

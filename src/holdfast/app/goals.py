@@ -19,6 +19,7 @@ from holdfast.adapters.plan_file import read_plan
 from holdfast.adapters.repository import Repository
 from holdfast.agent.chain import chain
 from holdfast.app import HOME_NAME, App
+from holdfast.domain.checks import read_check
 from holdfast.domain.model import Budget, GoalSpec, PlanSpec, Policy, TaskSpec
 from holdfast.domain.ports import Progress, Usage
 from holdfast.engine import pause, resume, submit
@@ -175,10 +176,11 @@ async def _work(app: App, goal: int) -> None:
 
 
 def _plan(wish: Wish) -> PlanSpec:
+    checks = tuple(read_check(line).line for line in wish.checks)
     if wish.plan is not None:
-        return read_plan(wish.plan, policy=wish.policy, checks=wish.checks)
+        return read_plan(wish.plan, policy=wish.policy, checks=checks)
     task = TaskSpec(
-        key="task", title=wish.text, prompt=wish.text, checks=tuple(wish.checks), policy=wish.policy
+        key="task", title=wish.text, prompt=wish.text, checks=checks, policy=wish.policy
     )
     return PlanSpec(tasks=(task,))
 

@@ -27,7 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("--model", metavar="P:M", help="provider:model, or A,B: B when A is away")
     parser.add_argument(
-        "--check", action="append", default=[], metavar="CMD", help="command that proves it"
+        "--check",
+        action="append",
+        default=[],
+        metavar="CMD",
+        help="what proves it: a command, file_exists:PATH, test_passes or git_clean",
     )
     parser.add_argument("--plan", type=Path, metavar="FILE", help="your own plan, TOML or JSON")
     parser.add_argument("--budget-usd", type=float, metavar="X", help="money it may spend")
@@ -81,6 +85,7 @@ def policy(settings: Settings, calls: str) -> Policy:
         stall_limit=settings.stall_limit,
         attempt_s=settings.attempt_s,
         check_s=settings.check_s,
+        checks_s=settings.checks_s,
         backoff_ms=settings.backoff_ms,
         backoff_ms_max=settings.backoff_ms_max,
         calls="json" if calls == "json" else "native",
