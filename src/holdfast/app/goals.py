@@ -186,12 +186,13 @@ def _plan(wish: Wish) -> PlanSpec:
 
 
 def _without_secrets(app: App, plan: PlanSpec) -> PlanSpec:
-    """A plan as it may be stored: texts redacted, commands that hold a credential refused."""
+    """A plan as it may be stored: texts redacted, a credential anywhere else refused."""
     for task in plan.tasks:
-        for command in (*task.checks, task.command):
-            if app.redact(command) != command:
+        for text in (*task.checks, task.command, task.key, *task.files, *task.requires):
+            if app.redact(text) != text:
                 raise Refused(
-                    f"a command of task {task.key!r} holds a credential, which would be stored",
+                    f"task {app.redact(task.key)!r} holds a credential in a command, key or file "
+                    "name, which would be stored",
                     hint="put it into a file of the repository's ignored ones and read it there",
                     code="secret_in_command",
                 )

@@ -40,7 +40,7 @@ def why_line(app: App, path: str, line: int, *, goal: int = 0, rev: str = "") ->
     found: dict[str, Any] = {
         "path": path,
         "line": line,
-        "text": blamed.text,
+        "text": app.redact(blamed.text),
         "commit": blamed.commit,
     }
     if trailer is None:

@@ -24,7 +24,7 @@ from holdfast.engine.steering import INDEX, IndexPage, get_index, steers_of
 from holdfast.engine.undo import trees_to_undo
 from holdfast.errors import Corrupt, Refused, Unavailable
 from holdfast.store import Tx
-from holdfast.worker.library import read_tree
+from holdfast.worker.library import read_tree, redacted_names
 from holdfast.worker.workshop import Workshop
 
 MODES = ("plain", "curated")
@@ -75,7 +75,7 @@ def _surroundings(
     page = shop.engine.read(get_index, claim.fence.goal)
     asks = claim.spec.kind in ("agent", "model")
     return Surroundings(
-        files=repository.files(base_tree),
+        files=redacted_names(repository.files(base_tree), shop.redact),
         read=read,
         related=[
             Related(
