@@ -101,7 +101,8 @@ def show_result(console: Console, result: Mapping[str, Any]) -> None:
         detail = f": {task['detail']}" if task["detail"] else ""
         console.say(f"  {task['key']}: {task['state']} (attempt {task['attempt']}){detail}")
     for check in result["checks"]:
-        console.say(f"  check {check['verdict']}: {check['command']}")
+        note = f" ({check['note']})" if check["note"] else ""
+        console.say(f"  check {check['verdict']}: {check['command']}{note}")
     console.say(f"branch {result['branch']}, {spent['tokens']} tokens, {money}")
     console.say(_next(result))
 
