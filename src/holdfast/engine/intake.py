@@ -5,6 +5,9 @@ Each is one function in one transaction, so a goal is never left half-made.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import chain, count
+
 from holdfast.domain import graph
 from holdfast.domain.checks import read_check
 from holdfast.domain.model import GoalSpec, PlanSpec
@@ -37,7 +40,7 @@ def submit(tx: Tx, goal: GoalSpec, plan: PlanSpec) -> int:
             "repository": goal.repository,
             "base_commit": goal.base_commit,
             "base_tree": goal.base_tree,
-            "branch": goal.branch or f"holdfast/goal-{goal_id}",
+            "branch": goal.branch or _free_branch(goal_id, goal.branches),
             "model": goal.model,
             "budget_tokens": goal.budget.tokens,
             "budget_usd": goal.budget.usd,
@@ -48,6 +51,13 @@ def submit(tx: Tx, goal: GoalSpec, plan: PlanSpec) -> int:
     add_plan(tx, goal_id, plan)
     move_goal(tx, goal_id, "decomposing", "execute")
     return goal_id
+
+
+def _free_branch(goal_id: int, taken: Collection[str]) -> str:
+    """Another store, or one that was deleted, may have left a branch of the goal's name."""
+    name = f"holdfast/goal-{goal_id}"
+    others = (f"{name}-{number}" for number in count(2))
+    return next(each for each in chain((name,), others) if each not in taken)
 
 
 def add_plan(tx: Tx, goal_id: int, plan: PlanSpec) -> int:

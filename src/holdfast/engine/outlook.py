@@ -109,7 +109,7 @@ def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
         "state": goal["state"],
         "outcome": _outcome(goal["state"], goal["reason"], plan_tasks, ends),
         "reason": goal["reason"],
-        "branch": goal["branch"],
+        "branch": _where(goal),
         "repository": goal["repository"],
         "checks": [
             {"task": task["key"], **msgspec.to_builtins(check)}
@@ -121,6 +121,12 @@ def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
         "tasks": [_task(task, end) for task, end in zip(plan_tasks, ends, strict=True)],
         "undone": goal["undone_ms"] is not None,
     }
+
+
+def _where(goal: Row) -> str:
+    """The branch; where it could not be moved to the newest work, the ref that holds that."""
+    hidden = goal["branch_commit"] and goal["branch_commit"] != goal["shown_commit"]
+    return f"refs/holdfast/goals/{goal['id']}" if hidden else str(goal["branch"])
 
 
 def usage(spent: Usage) -> dict[str, Any]:
