@@ -16,6 +16,7 @@ from typing import Any
 from holdfast.lang.api import Limits, Result
 from holdfast.lang.compiler import CodeCache, compile_source
 from holdfast.lang.pool import SandboxPool
+from holdfast.lang.portable import Granted
 from holdfast.lang.recorder import FileJournal, Recorder
 from holdfast.lang.run import run
 from measure import Row, peers, report, row, timed
@@ -24,6 +25,7 @@ ROWS = tuple(
     {"id": i, "region": f"r{i % 7}", "amount": i * 3 % 101, "active": i % 3 != 0}
     for i in range(1000)
 )
+GRANTED = Granted({"rows": ROWS})
 PIPELINE = """
 (->> data/rows
      (filter :active)
@@ -69,7 +71,7 @@ def programs() -> list[Row]:
 
 
 def check(source: str) -> Result:
-    result = run(source, context={"rows": ROWS}, limits=LIMITS, cache=CACHE)
+    result = run(source, context=GRANTED, limits=LIMITS, cache=CACHE)
     if result.error is not None:
         raise SystemExit(result.error.render())
     return result
