@@ -19,9 +19,9 @@ from holdfast.adapters.plan_file import read_plan
 from holdfast.adapters.repository import Repository
 from holdfast.agent.chain import chain
 from holdfast.app import HOME_NAME, App
-from holdfast.domain.model import Budget, GoalSpec, PlanSpec, Policy, TaskSpec
+from holdfast.domain.model import Budget, GoalSpec, Planning, PlanSpec, Policy, TaskSpec
 from holdfast.domain.ports import Progress, Usage
-from holdfast.engine import pause, resume, submit
+from holdfast.engine import pause, replace_plan, resume, submit
 from holdfast.engine.outlook import goal_result
 from holdfast.errors import HoldfastError, NotFound, Refused, Unavailable
 from holdfast.store import Tx
@@ -39,6 +39,7 @@ EXIT = {
     "interrupted": 130,
 }
 PROBE_S = 5.0
+ASKING = ("agent", "model", "plan")  # the kinds of task that ask a model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,8 @@ class Wish:
     model: str = ""
     checks: Sequence[str] = ()
     plan: Path | None = None
+    planning: Planning | None = None
+    review: bool = False
     policy: Policy = field(default_factory=Policy)
     budget: Budget = field(default_factory=Budget)
 
@@ -81,7 +84,7 @@ def make_home(home: Path) -> None:
 async def start(app: App, wish: Wish) -> int:
     """Check everything, then make the goal; returns its id. Notes go to the sink."""
     plan = _without_secrets(app, _plan(wish))
-    chains = sorted({task.model or wish.model for task in plan.tasks if task.kind != "shell"})
+    chains = sorted({task.model or wish.model for task in plan.tasks if task.kind in ASKING})
     try:
         for models in chains:
             await _check_chain(app, models, wish.budget)
@@ -107,7 +110,14 @@ async def start(app: App, wish: Wish) -> int:
             seed=app.entropy.seed(),
         ),
         plan,
+        review=wish.review and wish.planning is None,
     )
+
+
+def create_plan(app: App, goal: int, path: Path, wish: Wish) -> int:
+    """Give a goal that is being planned a person's plan; returns the plan's id."""
+    plan = _without_secrets(app, read_plan(path, policy=wish.policy, checks=wish.checks))
+    return app.engine.call(replace_plan, goal, plan, review=wish.review)
 
 
 def open_repository(app: App, folder: Path) -> Repository:
@@ -177,10 +187,24 @@ async def _work(app: App, goal: int) -> None:
 def _plan(wish: Wish) -> PlanSpec:
     if wish.plan is not None:
         return read_plan(wish.plan, policy=wish.policy, checks=wish.checks)
+    if wish.planning is not None:
+        return PlanSpec(tasks=(_planning_task(wish, wish.planning),), source="planning")
     task = TaskSpec(
         key="task", title=wish.text, prompt=wish.text, checks=tuple(wish.checks), policy=wish.policy
     )
     return PlanSpec(tasks=(task,))
+
+
+def _planning_task(wish: Wish, rules: Planning) -> TaskSpec:
+    return TaskSpec(
+        key="planning",
+        title="Plan the goal",
+        prompt=wish.text,
+        kind="plan",
+        checks=tuple(wish.checks),
+        policy=wish.policy,
+        planning=replace(rules, review=wish.review),
+    )
 
 
 def _without_secrets(app: App, plan: PlanSpec) -> PlanSpec:

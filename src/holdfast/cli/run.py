@@ -2,6 +2,7 @@
 
   holdfast run "Make the failing test pass" --model ollama:qwen3:8b --check "pytest -q"
   holdfast run "Ship it" --plan plan.toml --model openai:gpt-5-mini --json
+  holdfast run "Ship it" --agent-planning --review --check "pytest -q"
 
 Your working tree is never touched: the result is on a branch of its own. Kill it at any moment;
 `holdfast resume` goes on where it was. Exit codes: 0 passed, 1 failed, 2 refused, 3 waits for a
@@ -18,7 +19,7 @@ from holdfast.app.goals import EXIT, Wish, start, work
 from holdfast.cli.common import add_place, opened, show_result
 from holdfast.cli.console import Console
 from holdfast.config import Settings
-from holdfast.domain.model import Budget, Policy
+from holdfast.domain.model import Budget, Planning, Policy
 from holdfast.errors import Refused
 
 
@@ -30,6 +31,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--check", action="append", default=[], metavar="CMD", help="command that proves it"
     )
     parser.add_argument("--plan", type=Path, metavar="FILE", help="your own plan, TOML or JSON")
+    parser.add_argument(
+        "--agent-planning",
+        action=argparse.BooleanOptionalAction,
+        help="let a model plan it first: tasks with files, checks and requirements",
+    )
+    parser.add_argument(
+        "--review", action="store_true", help="stop with the plan proposed, before anything runs"
+    )
     parser.add_argument("--budget-usd", type=float, metavar="X", help="money it may spend")
     parser.add_argument("--budget-tokens", type=int, metavar="N", help="tokens it may spend")
     parser.add_argument("--max-turns", type=int, metavar="N", help="round trips per attempt")
@@ -44,7 +53,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         raise Refused("the goal is empty", hint='holdfast run "what you want"')
     flags = {
         name: getattr(arguments, name)
-        for name in ("model", "budget_usd", "budget_tokens", "max_turns", "slots")
+        for name in ("model", "budget_usd", "budget_tokens", "max_turns", "slots", "agent_planning")
     }
     with opened(arguments, console, must_exist=False, flags=flags) as app:
         settings = app.settings
@@ -54,6 +63,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             model=settings.model,
             checks=tuple(arguments.check),
             plan=arguments.plan,
+            planning=planning(settings) if settings.agent_planning and not arguments.plan else None,
+            review=arguments.review,
             policy=policy(settings, arguments.calls),
             budget=Budget(tokens=settings.budget_tokens, usd=settings.budget_usd),
         )
@@ -84,4 +95,26 @@ def policy(settings: Settings, calls: str) -> Policy:
         backoff_ms=settings.backoff_ms,
         backoff_ms_max=settings.backoff_ms_max,
         calls="json" if calls == "json" else "native",
+    )
+
+
+def planning(settings: Settings) -> Planning:
+    """How a model plans, as the settings have it."""
+    least, most = settings.plan_tasks_min, settings.plan_tasks_max
+    if not 1 <= least <= most:
+        raise Refused(f"plan_tasks_min is {least} and plan_tasks_max {most}; no plan can be both")
+    if settings.plan_levels not in (1, 2):
+        raise Refused(f"plan_levels is {settings.plan_levels}; it is 1 or 2")
+    for name in ("unit_files_max", "unit_chars_max"):
+        if getattr(settings, name) < 1:
+            raise Refused(f"{name} is {getattr(settings, name)}; it must be at least 1")
+    if settings.plan_rounds < 0:
+        raise Refused(f"plan_rounds is {settings.plan_rounds}; it must be at least 0")
+    return Planning(
+        tasks_min=least,
+        tasks_max=most,
+        levels=settings.plan_levels,
+        unit_files_max=settings.unit_files_max,
+        unit_chars_max=settings.unit_chars_max,
+        rounds=settings.plan_rounds,
     )
