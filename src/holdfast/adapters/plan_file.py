@@ -26,7 +26,7 @@ from holdfast.errors import Refused
 TASKS_MAX = 1000
 FILE_BYTES_MAX = 1_000_000
 FORMAT = 1
-_OURS = {"compensates", "merges", "planning"}  # what only Holdfast says about a task
+_OURS = {"compensates", "merges", "planning", "provisional"}  # what only Holdfast says about a task
 _TASK_FIELDS = {item.name for item in fields(TaskSpec)} - _OURS
 _POLICY_FIELDS = {item.name for item in fields(Policy)}
 
@@ -97,11 +97,11 @@ def goal_checks(
 def plan_document(tasks: Sequence[TaskSpec]) -> dict[str, Any]:
     """A plan as `read_plan` reads it: reading it back gives the same tasks.
 
-    Merges of conflicting work are left out: a plan that runs again makes its own.
+    Merges and follow-ups are left out: a plan that runs again makes its own.
     """
     rows = []
     for task in tasks:
-        if not task.merges:
+        if not task.merges and not task.provisional:
             row = msgspec.to_builtins(task)
             rows.append({name: value for name, value in row.items() if name not in _OURS})
     return {"version": FORMAT, "tasks": rows}

@@ -1,13 +1,13 @@
 """The executor of a goal's own checks: they run on the merged tree, and a gap asks for a follow-up.
 
 Each take of the task is one round. A round that fails while takes are left ends as a logic failure
-that asks for one task: to mend what failed. The last one waits for a person, who says `redo` (look
-again) or why it is given up. A plan without follow-ups (one take) fails at once.
+that asks for one task, to mend what failed; whether it did, the next round says. The last round
+waits for a person, who says `redo` (look again) or why it is given up. A plan without follow-ups
+(one take) fails at once.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
 
 import msgspec
@@ -18,7 +18,6 @@ from holdfast.agent.verify import corrective, describe, proven
 from holdfast.domain.model import CheckResult, Outcome, TaskSpec
 
 ANSWER = "gap/answer#{round}"
-FOLLOW_UP_TAKES = 2
 
 
 async def verify_goal(job: Job) -> Outcome:
@@ -76,7 +75,8 @@ def _follow_up(job: Job, results: tuple[CheckResult, ...]) -> TaskSpec:
         prompt=corrective(job.bundle.templates["follow_up"], results),
         checks=task.checks,
         refers=task.requires,
-        policy=replace(task.policy, max_takes=FOLLOW_UP_TAKES),
+        policy=task.policy,
+        provisional=True,
     )
 
 

@@ -79,6 +79,7 @@ class TaskSpec:
     the sandbox; exit code 0 proves. `files` are there when the task begins, `creates` when it ends.
     `command` is for kind shell, `planning` for kind plan (whose `checks` are the goal's own),
     `compensates` for kind compensate; `merges` is the task whose conflicting work this one merges.
+    The checks of a `provisional` task guide it, but a task after it judges: it cannot fail by them.
     """
 
     key: str
@@ -96,6 +97,7 @@ class TaskSpec:
     policy: Policy = field(default_factory=Policy)
     compensates: int = 0
     merges: int = 0
+    provisional: bool = False
     planning: Planning | None = None
 
     @property

@@ -186,7 +186,10 @@ def _outcome(goal: Row, tasks: Sequence[Row], ends: Sequence[Outcome | None]) ->
     """One word for the goal, from its state and how its tasks ended."""
     state = goal["state"]
     if state == "complete":
-        unverified = any(end is not None and end.kind == "unverified" for end in ends)
+        unverified = any(
+            end is not None and end.kind == "unverified" and not spec_of(task).provisional
+            for task, end in zip(tasks, ends, strict=True)
+        )
         return "unverified" if unverified else "passed"
     if state == "dropped":
         return "cancelled"
