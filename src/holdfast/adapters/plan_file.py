@@ -4,6 +4,7 @@ A person's file and a model's answer pass the same reader; nothing here knows wh
 
 Shape: an optional `[policy]` for all tasks, and `[[tasks]]` with `key`, `prompt` and any other
 field of `TaskSpec`; a task may override single fields of the policy in a `policy` table of its own.
+A check is a text, as for `--check`, or a table `{kind = "file_exists", path = "a.txt"}`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 import msgspec
 
 from holdfast.domain import graph
+from holdfast.domain.checks import read_check
 from holdfast.domain.model import PlanSpec, Policy, TaskSpec
 from holdfast.errors import Refused
 
@@ -28,6 +30,7 @@ FILE_BYTES_MAX = 1_000_000
 FORMAT = 1
 _OURS = {"compensates", "merges", "planning", "provisional"}  # what only Holdfast says about a task
 _TASK_FIELDS = {item.name for item in fields(TaskSpec)} - _OURS
+_CHECKS = {"checks"}
 _POLICY_FIELDS = {item.name for item in fields(Policy)}
 
 
@@ -157,6 +160,7 @@ def _task(row: Any, policy: Policy, where: str) -> TaskSpec:
     if row.get("kind") == "plan":
         raise Refused(f"{where}: kind 'plan' is made by `holdfast run` alone")
     values = {"prompt": "", **row, "policy": _policy(row.get("policy", {}), policy, where)}
+    values |= {name: _checks(row[name], name, where) for name in _CHECKS & row.keys()}
     try:
         task = msgspec.convert(values, TaskSpec)
     except msgspec.ValidationError as error:
@@ -166,6 +170,21 @@ def _task(row: Any, policy: Policy, where: str) -> TaskSpec:
     if task.kind == "verify" and not task.checks:
         raise Refused(f"{where}: a verify task needs 'checks'")
     return task
+
+
+def _checks(rows: Any, name: str, where: str) -> Any:
+    """Checks as their lines; what is no list of texts and tables is left to the schema."""
+    if not isinstance(rows, list) or not all(isinstance(row, str | dict) for row in rows):
+        return rows
+    lines = []
+    for index, row in enumerate(rows):
+        try:
+            lines.append(read_check(row).line)
+        except Refused as error:
+            raise Refused(
+                f"{where}: {name}[{index}]: {error.message}", hint=error.hint, code=error.code
+            ) from error
+    return lines
 
 
 def _policy(row: Any, base: Policy, where: str) -> Policy:

@@ -30,6 +30,7 @@ from holdfast.agent.conversation import Conversation, encode
 from holdfast.agent.journal import Effectful, Performed
 from holdfast.agent.loop import Job, Reply
 from holdfast.domain import graph
+from holdfast.domain.checks import Check
 from holdfast.domain.model import CheckResult, Outcome, Planning, TaskSpec
 from holdfast.domain.ports import Workspace
 from holdfast.errors import Refused
@@ -238,7 +239,7 @@ def _tasks(text: str, planning: TaskSpec) -> tuple[list[TaskSpec], set[str]]:
         for other in task.refers:
             if other not in {each.key for each in tasks}:
                 raise Refused(f"task {task.key!r} refers to {other!r}, which is not in the plan")
-    return [_without_own(task) for task in tasks], big
+    return [_proving_new(task) for task in tasks], big
 
 
 def _document(text: str) -> tuple[str, dict[str, Any]]:
@@ -265,9 +266,11 @@ def _theirs(row: Mapping[str, Any], where: str) -> None:
             )
 
 
-def _without_own(task: TaskSpec) -> TaskSpec:
-    """A file the task makes is not one it begins with, although models like to name it twice."""
-    return replace(task, files=tuple(path for path in task.files if path not in task.creates))
+def _proving_new(task: TaskSpec) -> TaskSpec:
+    """A new file is a check of its task, and not one it begins with as models like to say too."""
+    made = [Check(kind="file_exists", subject=path).line for path in task.creates]
+    files = tuple(path for path in task.files if path not in task.creates)
+    return replace(task, files=files, checks=_flat((task.checks, made)))
 
 
 def _all_small(tasks: Sequence[TaskSpec], big: Collection[str], rules: Planning) -> None:

@@ -20,11 +20,10 @@ from typing import Any
 
 from holdfast.adapters.plan_file import plan_document
 from holdfast.app import App
-from holdfast.app.goals import Wish, create_plan
+from holdfast.app.goals import Wish, create_plan, policy
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
 from holdfast.cli.goal import need_number
-from holdfast.cli.run import policy
 from holdfast.engine import approve, pause, reject, resume
 from holdfast.engine.listing import plan, plan_specs, plans
 from holdfast.errors import Refused
@@ -85,7 +84,7 @@ def _create(app: App, arguments: argparse.Namespace) -> int:
         text="",
         repo=Path(arguments.repo),
         checks=tuple(arguments.check),
-        policy=policy(app.settings, "native"),
+        policy=policy(app.settings),
         review=arguments.review,
     )
     return create_plan(app, arguments.goal, arguments.file, wish)

@@ -15,11 +15,10 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from holdfast.app.goals import EXIT, Wish, start, work
-from holdfast.cli.common import add_place, opened, show_result
+from holdfast.app.goals import EXIT, Wish, planning, policy, start, work
+from holdfast.cli.common import add_place, opened, show_result, watching
 from holdfast.cli.console import Console
-from holdfast.config import Settings
-from holdfast.domain.model import Budget, Planning, Policy
+from holdfast.domain.model import Budget
 from holdfast.errors import Refused
 
 
@@ -28,7 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("--model", metavar="P:M", help="provider:model, or A,B: B when A is away")
     parser.add_argument(
-        "--check", action="append", default=[], metavar="CMD", help="command that proves it"
+        "--check",
+        action="append",
+        default=[],
+        metavar="CMD",
+        help="what proves it: a command, file_exists:PATH, test_passes or git_clean",
     )
     parser.add_argument("--plan", type=Path, metavar="FILE", help="your own plan, TOML or JSON")
     parser.add_argument(
@@ -43,6 +46,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget-tokens", type=int, metavar="N", help="tokens it may spend")
     parser.add_argument("--max-turns", type=int, metavar="N", help="round trips per attempt")
     parser.add_argument("--slots", type=int, metavar="N", help="tasks at the same time")
+    parser.add_argument(
+        "--strategy",
+        choices=("dag", "bfs"),
+        default="dag",
+        help="which ready task starts first: by priority, or level by level",
+    )
     parser.add_argument(
         "--calls", choices=("native", "json"), default="native", help="how tools are called"
     )
@@ -67,54 +76,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             review=arguments.review,
             policy=policy(settings, arguments.calls),
             budget=Budget(tokens=settings.budget_tokens, usd=settings.budget_usd),
+            strategy=arguments.strategy,
         )
         goal = asyncio.run(start(app, wish))
         console.note(f"goal {goal} started; if this process dies: holdfast resume {goal}")
-        result = work(app, goal, resumed=False)
+        with watching(app, goal):
+            result = work(app, goal, resumed=False)
         show_result(console, result)
         return EXIT[result["outcome"]]
-
-
-def policy(settings: Settings, calls: str) -> Policy:
-    """The policy of a task as the settings have it."""
-    for name in ("max_turns", "slots"):
-        if getattr(settings, name) < 1:
-            raise Refused(f"{name} is {getattr(settings, name)}; it must be at least 1")
-    for name in ("budget_usd", "budget_tokens"):
-        if getattr(settings, name) < 0:
-            raise Refused(f"{name} is {getattr(settings, name)}; 0 means no limit")
-    return Policy(
-        max_turns=settings.max_turns,
-        max_attempts=settings.max_attempts,
-        max_takes=settings.max_takes,
-        max_verification_retries=settings.max_verification_retries,
-        repeat_limit=settings.repeat_limit,
-        stall_limit=settings.stall_limit,
-        attempt_s=settings.attempt_s,
-        check_s=settings.check_s,
-        backoff_ms=settings.backoff_ms,
-        backoff_ms_max=settings.backoff_ms_max,
-        calls="json" if calls == "json" else "native",
-    )
-
-
-def planning(settings: Settings) -> Planning:
-    """How a model plans, as the settings have it."""
-    least, most = settings.plan_tasks_min, settings.plan_tasks_max
-    if not 1 <= least <= most:
-        raise Refused(f"plan_tasks_min is {least} and plan_tasks_max {most}; no plan can be both")
-    if settings.plan_levels not in (1, 2):
-        raise Refused(f"plan_levels is {settings.plan_levels}; it is 1 or 2")
-    for name in ("unit_files_max", "unit_chars_max"):
-        if getattr(settings, name) < 1:
-            raise Refused(f"{name} is {getattr(settings, name)}; it must be at least 1")
-    if settings.plan_rounds < 0:
-        raise Refused(f"plan_rounds is {settings.plan_rounds}; it must be at least 0")
-    return Planning(
-        tasks_min=least,
-        tasks_max=most,
-        levels=settings.plan_levels,
-        unit_files_max=settings.unit_files_max,
-        unit_chars_max=settings.unit_chars_max,
-        rounds=settings.plan_rounds,
-    )

@@ -6,6 +6,7 @@ Each is one function in one transaction, so a goal is never left half-made.
 from __future__ import annotations
 
 from holdfast.domain.model import GoalSpec, PlanSpec
+from holdfast.engine.links import order_plan
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.plans import approve, propose, validate
 from holdfast.engine.rows import encode, need
@@ -44,7 +45,7 @@ def submit(tx: Tx, goal: GoalSpec, plan: PlanSpec, *, review: bool = False) -> i
         },
     )
     move_goal(tx, goal_id, "submitted", "decompose")
-    plan_id = propose(tx, goal_id, plan)
+    plan_id = _propose(tx, goal_id, plan)
     if not review:
         approve(tx, plan_id)
     return goal_id
@@ -52,7 +53,7 @@ def submit(tx: Tx, goal: GoalSpec, plan: PlanSpec, *, review: bool = False) -> i
 
 def add_plan(tx: Tx, goal_id: int, plan: PlanSpec) -> int:
     """Add a validated, approved revision to a goal; returns the plan's id."""
-    plan_id = propose(tx, goal_id, plan)
+    plan_id = _propose(tx, goal_id, plan)
     approve(tx, plan_id)
     return plan_id
 
@@ -139,6 +140,13 @@ def signal(tx: Tx, task_id: int, key: str, value: str) -> None:
         },
     )
     _task_event(tx, task, "signal")
+
+
+def _propose(tx: Tx, goal_id: int, plan: PlanSpec) -> int:
+    plan_id = propose(tx, goal_id, plan)
+    if plan.strategy != "dag":
+        order_plan(tx, plan_id, plan.strategy)
+    return plan_id
 
 
 def _task_event(tx: Tx, task: Row, event: str, reason: str = "") -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.domain import graph
+from holdfast.domain.checks import read_check
 from holdfast.domain.model import PlanSpec, TaskSpec
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.rows import encode, need, spec_of
@@ -103,6 +104,9 @@ def validate(plan: PlanSpec) -> None:
     if twice:
         raise Refused(f"the plan names {twice[0]!r} twice", code="plan_duplicate")
     graph.validate({task.key: task.requires for task in plan.tasks})
+    for task in plan.tasks:
+        for line in task.checks:
+            read_check(line)
 
 
 def add_tasks(tx: Tx, goal_id: int, plan_id: int, specs: Sequence[TaskSpec]) -> list[int]:
