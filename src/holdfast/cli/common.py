@@ -118,6 +118,9 @@ def _next(result: Mapping[str, Any]) -> str:
         case "interrupted":
             return f"go on: holdfast resume {goal}"
         case "waiting":
+            if result["proposed_plan"]:
+                number = result["proposed_plan"]
+                return f"look: holdfast plan show {number}; then: holdfast plan approve {number}"
             return "a person must answer: holdfast approval list"
         case _:
             return f"what happened: holdfast goal show {goal}"

@@ -12,6 +12,7 @@ from holdfast.engine.rows import need, outcome_of, spec_of, spent_by, step_of
 from holdfast.store import Tx
 
 Json = dict[str, Any]
+GAP = "gap"  # why the goal's checks wait: their follow-ups are used up
 
 
 def goals(tx: Tx) -> list[Json]:
@@ -95,6 +96,9 @@ def task_row(tx: Tx, task_id: int) -> Json:
         ],
         "requires": list(spec.requires),
         "checks": list(spec.checks),
+        "prompt": spec.prompt,
+        "files": list(spec.files),
+        "creates": list(spec.creates),
         "not_before_ms": row["not_before_ms"],
         "attempts": [
             attempt_row(tx, task_id, attempt["number"])
@@ -154,11 +158,10 @@ def waiting(tx: Tx) -> list[Json]:
         if row["state"] != "waiting":
             continue
         task = need(tx, "task", id=row["task"])
-        lost = [
-            step
-            for step in tx.all("step.of_take", task=row["task"], take=task["take"])
-            if step["state"] == "unknown"
-        ]
+        steps = tx.all("step.of_take", task=row["task"], take=task["take"])
+        asked = [(step["key"], step["generation"]) for step in steps if step["state"] == "unknown"]
+        if row["reason"] == GAP:
+            asked = [(GAP, 1 + sum(step["key"].startswith(f"{GAP}/answer#") for step in steps))]
         found.append(
             {
                 "task": row["task"],
@@ -166,8 +169,8 @@ def waiting(tx: Tx) -> list[Json]:
                 "title": row["title"],
                 "reason": row["reason"],
                 "evidence": row["attempts"][-1]["detail"],
-                "step": lost[-1]["key"] if lost else "",
-                "generation": lost[-1]["generation"] if lost else 0,
+                "step": asked[-1][0] if asked else "",
+                "generation": asked[-1][1] if asked else 0,
             }
         )
     return found

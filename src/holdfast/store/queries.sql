@@ -43,7 +43,7 @@ SELECT * FROM goals ORDER BY id;
 SELECT id FROM goals WHERE text = :text AND state <> 'dropped' ORDER BY id DESC LIMIT 1;
 -- name: goal.live
 SELECT DISTINCT g.* FROM goals g JOIN plans p ON p.goal_id = g.id
-WHERE p.state IN ('running', 'paused') OR g.shown_commit <> g.branch_commit ORDER BY g.id;
+WHERE p.state IN ('running', 'paused', 'proposed') OR g.shown_commit <> g.branch_commit ORDER BY g.id;
 -- name: goal.accept
 UPDATE goals SET tip_commit = :commit, branch_commit = :commit WHERE id = :id;
 -- name: goal.keep
