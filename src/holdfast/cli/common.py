@@ -59,6 +59,13 @@ def opened(
         app.close()
 
 
+def usage_line(usage: Mapping[str, Any]) -> str:
+    """Tokens in words: what went in, how much of it a prompt cache answered, what came out."""
+    cached, sent = usage["tokens_cached"], usage["tokens_in"]
+    reuse = f" ({cached} of them from the provider's cache, {cached / sent:.0%})" if cached else ""
+    return f"{sent} tokens in{reuse}, {usage['tokens_out']} out"
+
+
 def show_result(console: Console, result: Mapping[str, Any]) -> None:
     """The end of a run: one JSON object, or a few lines that say what to do next."""
     if console.json:
