@@ -15,7 +15,7 @@ import asyncio
 from pathlib import Path
 
 from holdfast.app.goals import EXIT, Wish, policy, start, work
-from holdfast.cli.common import add_place, opened, show_result
+from holdfast.cli.common import add_place, opened, show_result, watching
 from holdfast.cli.console import Console
 from holdfast.domain.model import Budget
 from holdfast.errors import Refused
@@ -26,7 +26,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("--model", metavar="P:M", help="provider:model, or A,B: B when A is away")
     parser.add_argument(
-        "--check", action="append", default=[], metavar="CMD", help="command that proves it"
+        "--check",
+        action="append",
+        default=[],
+        metavar="CMD",
+        help="what proves it: a command, file_exists:PATH, test_passes or git_clean",
     )
     parser.add_argument("--plan", type=Path, metavar="FILE", help="your own plan, TOML or JSON")
     parser.add_argument("--budget-usd", type=float, metavar="X", help="money it may spend")
@@ -65,6 +69,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         )
         goal = asyncio.run(start(app, wish))
         console.note(f"goal {goal} started; if this process dies: holdfast resume {goal}")
-        result = work(app, goal, resumed=False)
+        with watching(app, goal):
+            result = work(app, goal, resumed=False)
         show_result(console, result)
         return EXIT[result["outcome"]]

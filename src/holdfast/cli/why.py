@@ -86,6 +86,9 @@ def _tell(console: Console, found: Mapping[str, Any]) -> None:
     console.say(f"  cost     {spent['tokens']} tokens, {money}")
     if spent["tokens_cached"]:
         console.say(f"  cache    {usage_line(spent)}")
+    for check in found["checks"]:
+        note = f" ({check['note']})" if check["note"] else ""
+        console.say(f"  check    {check['verdict']}: {check['command']}{note}")
     for item in found["bundle_items"]:
         console.say(
             f"    {item['fate']:<5} {item['tokens']:>6} {item['source']} ({item['reason']})"
