@@ -143,6 +143,7 @@ def usage(spent: Usage) -> dict[str, Any]:
         "tokens": spent.tokens,
         "tokens_in": spent.tokens_in,
         "tokens_out": spent.tokens_out,
+        "tokens_cached": spent.tokens_cached,
         "cost_usd": None if spent.cost_nusd is None else spent.cost_nusd / 1e9,
     }
 
