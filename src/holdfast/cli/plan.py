@@ -13,6 +13,7 @@ import argparse
 import json
 
 from holdfast.adapters.plan_file import plan_document
+from holdfast.cli import pages
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
 from holdfast.cli.goal import need_number
@@ -34,8 +35,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             rows = app.engine.read(plans, arguments.goal)
             if console.json:
                 console.emit({"type": "plans", "plans": rows})
-            for row in rows:
-                console.say(f"{row['plan']:>4} goal {row['goal']} {row['source']}: {row['state']}")
+            else:
+                console.show(pages.plans(console.page(), rows))
             return 0
         number = need_number(arguments.plan, "plan")
         found = app.engine.read(plan, number)
@@ -51,8 +52,5 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if console.json:
         console.emit({"type": "plan", **found})
         return 0
-    console.say(f"plan {number} of goal {found['goal']} ({found['source']}): {found['state']}")
-    for task in found["tasks"]:
-        needs = f" after {', '.join(task['requires'])}" if task["requires"] else ""
-        console.say(f"  {task['task']:>3} {task['key']}: {task['state']} {task['reason']}{needs}")
+    console.show(pages.plan(console.page(), found))
     return 0

@@ -120,6 +120,8 @@ def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
         "attempts": sum(len(tx.all("attempt.of_task", task=task["id"])) for task in tasks),
         "tasks": [_task(task, end) for task, end in zip(plan_tasks, ends, strict=True)],
         "undone": goal["undone_ms"] is not None,
+        "created_ms": goal["created_ms"],
+        "ended_ms": goal["ended_ms"],
     }
 
 
@@ -129,6 +131,7 @@ def usage(spent: Usage) -> dict[str, Any]:
         "tokens": spent.tokens,
         "tokens_in": spent.tokens_in,
         "tokens_out": spent.tokens_out,
+        "tokens_cached": spent.tokens_cached,
         "cost_usd": None if spent.cost_nusd is None else spent.cost_nusd / 1e9,
     }
 
