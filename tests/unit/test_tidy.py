@@ -74,7 +74,7 @@ def test_a_function_local_import_points_down_as_well() -> None:
     layers = [
         {"cli"},
         {"app"},
-        {"worker", "testing"},
+        {"worker", "testing", "web"},
         {"agent"},
         {"engine", "adapters"},
         {"context"},

@@ -7,7 +7,7 @@ outputs, files and settings give the same bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.agent import prompts
 from holdfast.agent.chain import chain
@@ -134,7 +134,13 @@ def _head(claim: Claim, rules: Rules) -> str:
 
 def _candidates(claim: Claim, around: Surroundings) -> list[Candidate]:
     """Everything that could be shown, with what people decided about it."""
-    return steered([*_named(claim, around), *around.more], around.steers)
+    found = [
+        replace(item, excluded=item.excluded or "nobody asked for it")
+        if item.kind in around.rules.without
+        else item
+        for item in [*_named(claim, around), *around.more]
+    ]
+    return steered(found, around.steers)
 
 
 def _pinned(claim: Claim, around: Surroundings) -> list[Candidate]:

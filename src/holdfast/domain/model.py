@@ -14,6 +14,7 @@ from holdfast.errors import FailureClass
 
 TaskKind = Literal["agent", "model", "shell", "compensate"]
 LinkKind = Literal["requires", "refers", "duplicates", "relates_to"]
+Strategy = Literal["dag", "bfs"]
 OutcomeKind = Literal[
     "passed", "unverified", "partial", "failed", "expired", "waiting", "cancelled"
 ]
@@ -30,6 +31,23 @@ class Budget:
     @property
     def nusd(self) -> int:
         return round(self.usd * 1_000_000_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextOptions:
+    """What a task asks of its context; empty and 0 leave it to the settings of the same name.
+
+    `mode` is the setting `context`, `tokens` the size of the bundle, `k` how many past outputs are
+    retrieved. `manual` names sources that are pinned whatever else is decided. `include_deps` and
+    `include_plan` keep out what the task requires or refers to, and the plan.
+    """
+
+    mode: Literal["", "plain", "curated"] = ""
+    include_plan: bool = True
+    include_deps: bool = True
+    k: int = 5
+    manual: tuple[str, ...] = ()
+    tokens: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +68,7 @@ class Policy:
     backoff_ms: int = 500
     backoff_ms_max: int = 30_000
     calls: Literal["native", "json"] = "native"
+    context: ContextOptions = field(default_factory=ContextOptions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +100,15 @@ class TaskSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanSpec:
-    """One revision of a goal's task graph, before the store gives it ids."""
+    """One revision of a goal's task graph, before the store gives it ids.
+
+    `strategy` is only the order in which ready tasks start: `dag` by priority, then place in the
+    plan; `bfs` level by level. Neither starts a task before what it requires.
+    """
 
     tasks: tuple[TaskSpec, ...]
     source: Literal["single", "person", "model", "undo"] = "single"
+    strategy: Strategy = "dag"
 
 
 @dataclass(frozen=True, kw_only=True)

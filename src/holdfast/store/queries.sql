@@ -39,6 +39,8 @@ WHERE id = :id AND state = :source;
 SELECT * FROM goals WHERE id = :id;
 -- name: goal.list
 SELECT * FROM goals ORDER BY id;
+-- name: goal.titled
+SELECT id FROM goals WHERE text = :text AND state <> 'dropped' ORDER BY id DESC LIMIT 1;
 -- name: goal.live
 SELECT DISTINCT g.* FROM goals g JOIN plans p ON p.goal_id = g.id
 WHERE p.state IN ('running', 'paused') OR g.shown_commit <> g.branch_commit ORDER BY g.id;
@@ -107,6 +109,8 @@ ORDER BY t.priority DESC, t.id LIMIT 1;
 SELECT t.* FROM tasks t JOIN plans p ON p.id = t.plan_id
 WHERE t.state = 'ready' AND t.not_before_ms <= :now AND p.state = 'running' AND t.goal_id = :goal
 ORDER BY t.priority DESC, t.id LIMIT 1;
+-- name: task.prioritise
+UPDATE tasks SET priority = :priority WHERE id = :id;
 -- name: task.undone
 UPDATE tasks SET undone_ms = :now WHERE id = :id;
 -- name: task.completions
@@ -185,8 +189,14 @@ UPDATE attempts SET steps = steps + :done, tokens_in = tokens_in + :tokens_in,
                     cost_nusd = cost_nusd + :cost_nusd, unpriced = unpriced + :unpriced
 WHERE task_id = :task AND number = :attempt AND state = 'open';
 -- name: attempt.orphans
-SELECT coalesce(sum(reserve_tokens), 0) AS tokens, coalesce(sum(reserve_nusd), 0) AS nusd
-FROM steps WHERE task_id = :task AND take = :take AND attempt = :attempt AND state = 'intended';
+SELECT key, position, reserve_tokens, reserve_nusd FROM steps
+WHERE task_id = :task AND take = :take AND attempt = :attempt AND state = 'intended'
+  AND (reserve_tokens > 0 OR reserve_nusd > 0)
+ORDER BY position;
+-- name: step.asked_before
+SELECT request FROM steps
+WHERE task_id = :task AND take = :take AND kind = 'model' AND position <= :position
+ORDER BY position DESC, generation DESC;
 
 -- name: transition.step.intend
 INSERT INTO steps (task_id, take, key, generation, position, kind, effect, state, attempt, request,
