@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from typing import NoReturn
+from io import TextIOWrapper
+from typing import NoReturn, TextIO
 
 from holdfast import __version__
 from holdfast.cli.console import Console
@@ -72,6 +73,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code. Nothing but results goes to stdout."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _never_fail_to_encode(sys.stdout)
     console = Console(json="--json" in words)
     if not words or words[0] in ("-h", "--help", "help"):
         sys.stdout.write(overview())
@@ -85,6 +87,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"there is no command {words[0]!r}", hint=_near(words[0]), exit_code=EXIT_REFUSED
         )
     return _dispatch(command, words[1:], console)
+
+
+def _never_fail_to_encode(stream: TextIO) -> None:
+    """A character that the terminal's alphabet lacks is shown by its number, as stderr does."""
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
 
 
 def overview() -> str:

@@ -120,7 +120,7 @@ def _failure(page: Page, found: Json) -> None:
 
 
 def _turn(page: Page, turn: Json) -> None:
-    cost = look.money(turn["cost_usd"])
+    cost = look.cash(turn["cost_usd"])
     page.row(
         (f"turn {turn['turn']}", "bold"),
         ("" if turn.get("state", "done") == "done" else f"  {turn['state']}", "yellow"),
@@ -166,8 +166,9 @@ def _checks(page: Page, found: Sequence[Json]) -> None:
 
 def _after(found: Json) -> list[tuple[str, str]]:
     name = found["attempt"]
+    changed = [(f"holdfast diff {name}", "the changes in full")] if found["changes"] else []
     return [
-        (f"holdfast diff {name}", "the changes in full"),
+        *changed,
         (f"holdfast why {name}", "what it was shown, and why"),
         (f"holdfast replay {name}", "run it again from its record, offline"),
         (f"holdfast attempt show {name} --journal", "every step, asked and given"),

@@ -72,6 +72,11 @@ def money(usd: float | None) -> str:
     return "unknown price" if usd is None else f"${usd:,.4f}"
 
 
+def cash(usd: float | None) -> str:
+    """The same for a narrow column: an unknown price is `$?`."""
+    return "$?" if usd is None else money(usd)
+
+
 def count(number: int, noun: str) -> str:
     """`1 step`, `1,234 steps`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -4,7 +4,7 @@ Owns layout and nothing else: what a page says is the business of the verb that 
 built once and written once (`Console.show`), coloured where a person looks at a terminal and plain
 everywhere else. Every part is made safe when it is added, so no page can hold a hostile character.
 
-A width of 0 is no limit: what is piped into another program is never cut.
+A width of 0 is no limit: what is piped into another program is never cut, only aligned.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _SGR = {
     "cyan": "36",
 }
 MIN_WIDTH = 20
+ALIGNED = 90  # where the right edge is when there is no limit
 
 
 class Page:
@@ -85,17 +86,21 @@ class Page:
         """The page as lines of text, in colours where they are wanted."""
         for row in self._rows:
             parts = [painted(text, style) if colour else text for text, style in row]
-            yield "".join(parts).rstrip()
+            line = "".join(parts).rstrip()
+            yield line.replace("…", "~") if self.ascii_only else line
 
     def _fit(self, begin: list[Part], end: list[Part]) -> list[Part]:
-        if not self.width:
-            return [*begin, *([("  ", "")] if end else []), *end]
-        return fit(begin, end, self.width)
+        if self.width:
+            return fit(begin, end, self.width)
+        from rich.cells import cell_len
+
+        gap = ALIGNED - sum(cell_len(text) for text, _ in (*begin, *end))
+        return [*begin, (" " * max(gap, 2), ""), *end] if end else begin
 
     def _wrap(self, text: str, indent: int) -> list[str]:
         if not self.width or not text.strip():
             return [text]
-        width = max(self.width - indent, MIN_WIDTH)
+        width = max(self.width - indent, 8)
         return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
 
 

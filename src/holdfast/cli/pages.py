@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.cli import look
-from holdfast.cli.page import Page, Part
+from holdfast.cli.page import Page
 
 Json = Mapping[str, Any]
 PROMPT_LINES_MAX = 12
@@ -34,7 +34,7 @@ def goals(page: Page, rows: Sequence[Json]) -> Page:
                 (f"{row['state']}{', undone' if row['undone'] else ''}", look.style(row["state"])),
                 f"{row['tasks_done']}/{row['tasks_total']}",
                 f"{row['usage']['tokens']:,}",
-                look.money(row["usage"]["cost_usd"]),
+                look.cash(row["usage"]["cost_usd"]),
                 look.span(row["ended_ms"] - row["created_ms"]) if row["ended_ms"] else "",
                 (look.moment(row["created_ms"]), "dim"),
                 row["text"],
@@ -57,7 +57,9 @@ def goal(page: Page, found: Json, now_ms: int) -> Page:
     )
     if found["undone"]:
         page.row(("undone", "yellow"), ": its branch holds the tree it began with", indent=2)
-    page.row(spend(found["usage"]), budget(found["budget"]), indent=2)
+    page.row(spend(found["usage"]), indent=2)
+    if allowed := budget(found["budget"]):
+        page.row(("budget   ", "dim"), allowed, indent=2)
     page.row(("started  ", "dim"), look.moment(found["created_ms"]), indent=2)
     base = found["base_commit"][:12] or "nothing"
     page.row(("branch   ", "dim"), f"{found['branch']} from {base}", indent=2)
@@ -145,7 +147,7 @@ def task(page: Page, found: Json) -> Page:
     number = found["task"]
     page.row((f"task {number}", "bold"), f" of goal {found['goal']}: {_name(found)}")
     state = found["state"]
-    why = f" ({found['reason']})" if found["reason"] else ""
+    why = f" ({found['reason']})" if found["reason"] and not found["blocked_by"] else ""
     page.row(page.mark(state), (state, look.style(state)), f"{why}, kind {found['kind']}", indent=2)
     tokens, money, took = _totals(found["attempts"])
     page.row(f"{tokens} tokens, {money}, {took} of work", indent=2)
@@ -160,7 +162,8 @@ def task(page: Page, found: Json) -> Page:
     blocked(page, found, indent=2)
     page.blank()
     page.text(found["prompt"], indent=2, lines_max=PROMPT_LINES_MAX)
-    page.blank()
+    if found["checks"] or found["attempts"]:
+        page.blank()
     for command in found["checks"]:
         page.row(f"check {command}", indent=2)
     for one in found["attempts"]:
@@ -173,7 +176,8 @@ def task(page: Page, found: Json) -> Page:
 def task_tree(page: Page, found: Json, *, indent: int) -> None:
     """One task of a tree: its line, what blocks it, its attempts, the newest verdicts."""
     state = found["state"]
-    why = f"  {found['reason']}" if found["reason"] not in ("", "passed") else ""
+    told = found["reason"] in ("", "passed") or found["blocked_by"]
+    why = "" if told else f"  {found['reason']}"
     page.row(
         page.mark(state),
         (f"{found['task']:>3} ", "dim"),
@@ -247,11 +251,10 @@ def spend(usage: Json) -> str:
     return f"{look.count(usage['tokens'], 'token')}{split}, {look.money(usage['cost_usd'])}"
 
 
-def budget(found: Json) -> Part:
-    """What was allowed; "" without a limit."""
-    parts = [f"{found['tokens']:,} tokens"] if found["tokens"] else []
-    parts += [look.money(found["usd"])] if found["usd"] else []
-    return (f" of {' and '.join(parts)}" if parts else "", "dim")
+def budget(found: Json) -> str:
+    """What may be spent; "" without a limit."""
+    parts = [look.count(found["tokens"], "token")] if found["tokens"] else []
+    return ", ".join([*parts, *([look.money(found["usd"])] if found["usd"] else [])])
 
 
 def next_steps(page: Page, steps: Sequence[tuple[str, str]]) -> None:
@@ -267,7 +270,7 @@ def _totals(found: Sequence[Json]) -> tuple[str, str, str]:
     usd = None if None in costs else sum(costs)
     took = sum((one["ended_ms"] or one["started_ms"]) - one["started_ms"] for one in found)
     tokens = sum(one["tokens"] for one in found)
-    return f"{tokens:,}", look.money(usd), look.span(took)
+    return f"{tokens:,}", look.cash(usd), look.span(took)
 
 
 def _spent(found: Sequence[Json]) -> str:
@@ -282,7 +285,8 @@ def _name(found: Json) -> str:
 
 def _after_goal(found: Json) -> list[tuple[str, str]]:
     number = found["goal"]
-    last = [one for each in found["plans"] for t in each["tasks"] for one in t["attempts"]][-1:]
+    done = [each for each in found["plans"] if each["source"] != "undo"]
+    last = [one for each in done for task in each["tasks"] for one in task["attempts"]][-1:]
     steps = {
         "interrupted": [(f"holdfast resume {number}", "go on at the first step that is missing")],
         "waiting": [("holdfast approval", "what waits for your answer")],

@@ -6,10 +6,9 @@ say nothing where a field is missing, because a journal may be older than this c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-from holdfast.context.bundle import Bundle
 
 Json = dict[str, Any]
 SAID_CHARS_MAX = 400
@@ -61,13 +60,12 @@ def checks(journal: Sequence[Mapping[str, Any]]) -> list[Json]:
     ]
 
 
-def bundle_sizes(sha256: str, bundle: Bundle) -> Json:
+def bundle_sizes(sha256: str, bundle: Mapping[str, Any]) -> Json:
     """How many items a bundle shows, cut or left out, and how many tokens they take."""
-    fates: dict[str, int] = {}
-    for item in bundle.items:
-        fates[item.fate] = fates.get(item.fate, 0) + 1
-    tokens = sum(item.tokens for item in bundle.items if item.fate != "out")
-    return {"sha256": sha256, "items": len(bundle.items), "tokens": tokens, "fates": fates}
+    items = bundle.get("items", ())
+    tokens = sum(item["tokens"] for item in items if item["fate"] != "out")
+    fates = dict(Counter(item["fate"] for item in items))
+    return {"sha256": sha256, "items": len(items), "tokens": tokens, "fates": fates}
 
 
 def _spoken(turn: Json, step: Mapping[str, Any]) -> None:
@@ -92,7 +90,9 @@ def _note(step: Mapping[str, Any]) -> str:
 def _exit(result: Mapping[str, Any]) -> str:
     """How a bare command failed; "" when it did not."""
     code = result.get("exit_code", 0)
-    return "" if code == 0 or "exit_code" not in result else f"exit {code}"
+    if code is None:
+        return "did not start" if result.get("missing_program") else "was ended"
+    return "" if code == 0 else f"exit {code}"
 
 
 def _object(value: Any) -> Mapping[str, Any]:

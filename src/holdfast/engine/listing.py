@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.context.bundle import Bundle
 from holdfast.domain.model import TaskSpec
 from holdfast.engine.digest import bundle_sizes, call, checks, turns
 from holdfast.engine.outlook import goal_result, usage
-from holdfast.engine.rows import decode, need, outcome_of, spec_of, spent_by, step_of
+from holdfast.engine.rows import need, outcome_of, spec_of, spent_by, step_of
 from holdfast.store import Row, Tx
 
 Json = dict[str, Any]
@@ -151,7 +150,7 @@ def attempt(tx: Tx, task_id: int, number: int) -> Json:
     rows = tx.all("step.of_take", task=task_id, take=row["take"])
     journal = [_step(tx, step) for step in rows]
     digest = take["bundle_sha256"]
-    bundle = decode(tx.get(digest), Bundle) if digest else None
+    bundle = msgspec.json.decode(tx.get(digest)) if digest else {}
     return {
         **_attempt(row),
         "task": task_id,
@@ -162,7 +161,7 @@ def attempt(tx: Tx, task_id: int, number: int) -> Json:
         "done": list(outcome.done) if outcome else [],
         "remaining": list(outcome.remaining) if outcome else [],
         "commit": outcome.commit if outcome else "",
-        "bundle": bundle_sizes(digest, bundle) if bundle else None,
+        "bundle": bundle_sizes(digest, bundle) if digest else None,
         "turns": turns(journal),
         "commands": [call(step) for step in journal if step["key"] == "command"],
         "check_runs": checks(journal),
