@@ -1,4 +1,4 @@
-"""The context routes over real HTTP: a real server process, answers as on the command line."""
+"""The context routes over real HTTP: a server process, and the answers of the command line."""
 
 import json
 import signal

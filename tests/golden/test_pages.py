@@ -19,7 +19,7 @@ from holdfast.agent.conversation import encode
 from holdfast.agent.loop import Reply
 from holdfast.cli import attempt_page, pages
 from holdfast.cli.page import Page
-from holdfast.context.bundle import Bundle, Item
+from holdfast.context.bundle import Item
 from holdfast.domain.model import Budget, CheckResult, Claim
 from holdfast.domain.ports import ModelReply, Observation, ObservationError, ToolCall, Usage
 from holdfast.engine import listing, pause
@@ -47,7 +47,7 @@ def _fill(desk: Desk) -> None:
     check = "python3 -m unittest -q"
     desk.goal(
         task("parser", title="Make the price parser pass its test", checks=(check,)),
-        task("total", title=f"Add a total {EVIL}", checks=(check, "ruff check ."), refers=()),
+        task("total", title=f"Add a total {EVIL}", checks=(check, "test_passes")),
         task("readme", requires=("total",), prompt="Say in the README how to use it.\n" * 3),
         text=f"Make prices usable {EVIL}",
         model="ollama:qwen3:8b,openai:gpt-5-mini",
@@ -69,7 +69,9 @@ def _fill(desk: Desk) -> None:
         output=f"FAIL: test_total\nTraceback\n  line 4\nAssertionError: 3 != 4 {EVIL}",
         duration_ms=340,
     )
-    absent = CheckResult(command="ruff check .", verdict="absent", duration_ms=1)
+    absent = CheckResult(
+        command="test_passes", kind="test_passes", verdict="absent", note="no test runner"
+    )
     second = desk.claim(bundle=_bundle("total"))
     _turn(desk, second, 1, "", ("write_file", "../up.py", "OUTSIDE"), ("list_directory", ".", ""))
     _turn(desk, second, 2, "That is all.")
@@ -79,7 +81,7 @@ def _fill(desk: Desk) -> None:
         "failed",
         failure="logic",
         reason="checks_failed",
-        detail=f"{check}: failed with exit code 1; ruff check .: could not run {EVIL}",
+        detail=f"{check}: failed with exit code 1; test_passes: could not run {EVIL}",
         checks=(failed, absent),
         remaining=(f"{check}: failed with exit code 1",),
     )
@@ -96,10 +98,7 @@ def _bundle(key: str) -> bytes:
         Item(source="prices.py", kind="file", reason="named", tokens=1_800, fate="cut"),
         Item(source="Task 9", kind="plan", reason="no room", tokens=400, fate="out"),
     )
-    made = Bundle(
-        task=task(key), goal="g", model="m", seed=1, system="s", user=f"u {key}", items=items
-    )
-    return encode(made)
+    return encode({"task": key, "items": items})  # no more: a page reads nothing else of it
 
 
 def _turn(
@@ -177,7 +176,7 @@ PAGES: dict[str, Draw] = {
     "attempt_show_failed": lambda desk, page: _attempt(page, desk, 2, 1, []),
     "attempt_show_cut_short": lambda desk, page: _attempt(page, desk, 2, 2, None),
     "attempt_journal": lambda desk, page: attempt_page.journal(
-        page, desk.engine.read(listing.attempt, 1, 1)
+        page, desk.engine.read(listing.attempt, 2, 2)
     ),
 }
 

@@ -342,9 +342,7 @@ async def check(job: Job, key: str) -> tuple[CheckResult, ...]:
     task = job.bundle.task
     if task.checks:
         job.sink.show(_progress(job, "checking", ", ".join(task.checks)))
-    results = await verify(
-        job.journal, job.workspace, task.checks, key=key, check_s=task.policy.check_s
-    )
+    results = await verify(job.journal, job.workspace, task.checks, key=key, policy=task.policy)
     for result in results:
         job.sink.show(_progress(job, "check", describe(result)))
     return results

@@ -20,6 +20,7 @@ from holdfast.adapters.repository import Repository
 from holdfast.agent.chain import chain
 from holdfast.app import HOME_NAME, App
 from holdfast.config import Settings
+from holdfast.domain.checks import read_check
 from holdfast.domain.model import Budget, GoalSpec, PlanSpec, Policy, Strategy, TaskSpec
 from holdfast.domain.ports import Progress, Usage
 from holdfast.engine import pause, resume, submit
@@ -73,6 +74,7 @@ def policy(settings: Settings, calls: str = "native") -> Policy:
         stall_limit=settings.stall_limit,
         attempt_s=settings.attempt_s,
         check_s=settings.check_s,
+        checks_s=settings.checks_s,
         backoff_ms=settings.backoff_ms,
         backoff_ms_max=settings.backoff_ms_max,
         calls="json" if calls == "json" else "native",
@@ -200,10 +202,11 @@ async def _work(app: App, goal: int) -> None:
 
 
 def _plan(wish: Wish) -> PlanSpec:
+    checks = tuple(read_check(line).line for line in wish.checks)
     if wish.plan is not None:
-        return read_plan(wish.plan, policy=wish.policy, checks=wish.checks)
+        return read_plan(wish.plan, policy=wish.policy, checks=checks)
     task = TaskSpec(
-        key="task", title=wish.text, prompt=wish.text, checks=tuple(wish.checks), policy=wish.policy
+        key="task", title=wish.text, prompt=wish.text, checks=checks, policy=wish.policy
     )
     return PlanSpec(tasks=(task,))
 

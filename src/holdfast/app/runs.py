@@ -80,13 +80,18 @@ class Runs:
     async def _start(self, title: str, asked: RunBody) -> int:
         settings, options = self._app.settings, asked.options
         context = with_changes(ContextOptions(), options.changes(asked.use_context))
+        manual = tuple(self._app.redact(source) for source in context.manual)
         rules = policy(settings)
         wish = Wish(
             text=title,
             repo=self._repo,
             model=options.model or settings.model,
             checks=options.checks,
-            policy=replace(rules, context=context, max_turns=options.max_turns or rules.max_turns),
+            policy=replace(
+                rules,
+                context=replace(context, manual=manual),
+                max_turns=options.max_turns or rules.max_turns,
+            ),
             budget=Budget(
                 tokens=options.budget_tokens or settings.budget_tokens,
                 usd=options.budget_usd or settings.budget_usd,

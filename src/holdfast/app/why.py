@@ -100,6 +100,7 @@ def _described(app: App, record: AttemptRecord) -> dict[str, Any]:
         "outcome": outcome.kind if outcome else "open",
         "reason": outcome.reason if outcome else "",
         "answer": outcome.answer if outcome else "",
+        "checks": msgspec.to_builtins(outcome.checks) if outcome else [],
         "usage": usage(record.usage),
     }
 

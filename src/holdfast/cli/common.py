@@ -103,9 +103,9 @@ def show_result(console: Console, result: Mapping[str, Any]) -> None:
         said = f"{task['key']}: {task['state']} (attempt {task['attempt']}){detail}"
         page.row(page.mark(task["state"]), said, indent=2)
     for check in result["checks"]:
-        page.row(
-            page.mark(check["verdict"]), f"check {check['verdict']}: {check['command']}", indent=4
-        )
+        note = f" ({check['note']})" if check["note"] else ""
+        said = f"check {check['verdict']}: {check['command']}{note}"
+        page.row(page.mark(check["verdict"]), said, indent=4)
     tokens = look.count(spent["tokens"], "token")
     page.whole(f"branch {result['branch']}, {tokens}, {look.money(spent['cost_usd'])}")
     page.whole(_next(result))

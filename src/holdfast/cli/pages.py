@@ -233,11 +233,12 @@ def attempt_row(page: Page, found: Json, *, indent: int) -> None:
 def check_row(page: Page, found: Json, *, indent: int) -> None:
     """A check with its verdict, exit code and time."""
     verdict = found["verdict"]
-    code = f", exit {found['exit_code']}" if verdict == "fail" else ""
+    code = f", exit {found['exit_code']}" if verdict == "fail" and not found["note"] else ""
+    note = f" ({found['note']})" if found["note"] else ""
     page.row(
         page.mark(verdict),
         (f"check {verdict}", look.style(verdict)),
-        f": {found['command']}{code}",
+        f": {found['command']}{code}{note}",
         right=[(look.span(found["duration_ms"]), "dim")],
         indent=indent,
     )

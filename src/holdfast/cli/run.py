@@ -26,7 +26,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("--model", metavar="P:M", help="provider:model, or A,B: B when A is away")
     parser.add_argument(
-        "--check", action="append", default=[], metavar="CMD", help="command that proves it"
+        "--check",
+        action="append",
+        default=[],
+        metavar="CMD",
+        help="what proves it: a command, file_exists:PATH, test_passes or git_clean",
     )
     parser.add_argument("--plan", type=Path, metavar="FILE", help="your own plan, TOML or JSON")
     parser.add_argument("--budget-usd", type=float, metavar="X", help="money it may spend")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from holdfast.domain.checks import CheckKind
 from holdfast.domain.ports import Usage
 from holdfast.errors import FailureClass
 
@@ -65,6 +66,7 @@ class Policy:
     stall_limit: int = 6
     attempt_s: float = 1800.0
     check_s: float = 120.0
+    checks_s: float = 600.0
     backoff_ms: int = 500
     backoff_ms_max: int = 30_000
     calls: Literal["native", "json"] = "native"
@@ -127,10 +129,15 @@ class GoalSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """What one check proved, with the output that shows it. Absent never means pass."""
+    """What one check proved, with the output that shows it. Absent never means pass.
+
+    `command` is the check's line; `note` says in a sentence what an exit code cannot.
+    """
 
     command: str
     verdict: Verdict
+    kind: CheckKind = "command_succeeds"
+    note: str = ""
     exit_code: int | None = None
     output: str = ""
     duration_ms: int = 0

@@ -6,6 +6,7 @@ Each is one function in one transaction, so a goal is never left half-made.
 from __future__ import annotations
 
 from holdfast.domain import graph
+from holdfast.domain.checks import read_check
 from holdfast.domain.model import GoalSpec, PlanSpec
 from holdfast.engine.links import order_plan
 from holdfast.engine.moves import move_goal, move_plan, move_task
@@ -169,6 +170,9 @@ def _validate(plan: PlanSpec) -> None:
     if twice:
         raise Refused(f"the plan names {twice[0]!r} twice", code="plan_duplicate")
     graph.validate({task.key: task.requires for task in plan.tasks})
+    for task in plan.tasks:
+        for line in task.checks:
+            read_check(line)
 
 
 def _add_tasks(tx: Tx, goal_id: int, plan_id: int, plan: PlanSpec) -> None:
