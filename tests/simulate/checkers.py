@@ -227,7 +227,9 @@ def within_budget(before: Rows, now: Rows) -> int:
         calls = [row for key, row in now.steps.items() if key[0] in tasks]
         held = sum(_in_flight(now, row) for row in calls)
         sizes = (
-            row["tokens_in"] + row["tokens_out"] if row["state"] == "done" else row["reserve_tokens"]
+            row["tokens_in"] + row["tokens_out"]
+            if row["state"] == "done"
+            else row["reserve_tokens"]
             for row in calls
         )
         largest = max(sizes, default=0)

@@ -186,9 +186,7 @@ def _afford(tx: Tx, fence: Fence, write: Intend | Redo) -> None:
 def _reserve(tx: Tx, fence: Fence, tokens: int, nusd: int) -> None:
     """Add to what the attempt has in flight; negative when a step's reserve ends with it."""
     if tokens or nusd:
-        tx.run(
-            "attempt.reserve", task=fence.task, attempt=fence.attempt, tokens=tokens, nusd=nusd
-        )
+        tx.run("attempt.reserve", task=fence.task, attempt=fence.attempt, tokens=tokens, nusd=nusd)
 
 
 def _give_up(tx: Tx, fence: Fence, name: StepName) -> None:

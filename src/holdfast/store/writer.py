@@ -171,12 +171,12 @@ class Writer:
 
     def _lead(self) -> None:
         """Commit one batch, then hand the lead to whoever came first meanwhile."""
-        with self._state:
-            batch = list(self._queue)
-            self._queue.clear()
+        batch: list[_Job[Any]] = []
         try:
             self._commit(batch)
         except BaseException as error:
+            if not batch:  # the store did not even let us begin
+                self._take(batch)
             for job in batch:
                 job.error = error
         with self._state:
@@ -190,6 +190,12 @@ class Writer:
             self._state.notify_all()
         _tell(batch)
 
+    def _take(self, batch: list[_Job[Any]]) -> None:
+        """Fill the batch with all that wait, as late as can be: a turn may be long in coming."""
+        with self._state:
+            batch.extend(self._queue)
+            self._queue.clear()
+
     def _commit(self, batch: list[_Job[Any]]) -> None:
         if self._turnstile is None:
             self._transact(batch)
@@ -198,18 +204,18 @@ class Writer:
                 self._transact(batch)
 
     def _transact(self, batch: list[_Job[Any]]) -> None:
-        now_ms = self._clock.now_ms()
         with translated(self._path):
             try:
                 with self._transaction():
-                    self._run_all(batch, now_ms)
+                    self._take(batch)
+                    self._run_all(batch)
             except _Again:
                 with self._transaction():
-                    self._run_each(batch, now_ms)
+                    self._run_each(batch)
 
-    def _run_all(self, batch: list[_Job[Any]], now_ms: int) -> None:
+    def _run_all(self, batch: list[_Job[Any]]) -> None:
         """Run every job, or raise: the only job's error as it is, `_Again` for one of several."""
-        tx = Tx(self._connection, now_ms)
+        tx = Tx(self._connection, self._clock.now_ms())
         try:
             for job in batch:
                 job.result = job.work(tx)
@@ -218,9 +224,9 @@ class Writer:
                 raise  # SQLite itself may have rolled everything back (full disk, I/O error)
             raise _Again from error
 
-    def _run_each(self, batch: list[_Job[Any]], now_ms: int) -> None:
+    def _run_each(self, batch: list[_Job[Any]]) -> None:
         """Run every job in a savepoint: one that raises takes back its own writes alone."""
-        execute = self._connection.execute
+        execute, now_ms = self._connection.execute, self._clock.now_ms()
         for job in batch:
             execute("SAVEPOINT job")
             try:
