@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SYSTEM_PACKAGES := git bubblewrap python3-venv
 
 .PHONY: help demo test quick kill-proof gates format docs system setup setup-dev lock \
-	bench-setup bench fuzz-lisp lisp-clojure simulate clean
+	bench-setup bench fuzz-lisp lisp-clojure simulate phoenix clean
 
 help:  ## what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,8 +26,8 @@ quick: setup-dev  ## the tests without the slow ones
 kill-proof: setup-dev  ## SIGKILL at every transaction and child process of a goal (ten minutes)
 	KILL_PROOF_ALL=1 $(BIN)/python -m pytest -q -n 2 tests/e2e/test_kill_machinery.py
 
-simulate: setup-dev  ## play more seeds of the simulated world: SEEDS=7 or SEEDS=0-999
-	SEEDS=$(or $(SEEDS),0-999) $(BIN)/python -m pytest -q -n 2 tests/simulate/test_seeds.py
+simulate: setup-dev  ## play more seeds: SEEDS=7 one again, SEEDS=0-1999 (three minutes a thousand)
+	SEEDS=$(or $(SEEDS),0-1999) $(BIN)/python -m pytest -q -n 2 tests/simulate/test_seeds.py
 
 gates: setup-dev  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -85,13 +85,10 @@ lisp-clojure: setup-dev  ## 20,000 new programs against Clojure on the JVM
 	@sh scripts/system-packages clojure
 	HOLDFAST_ORACLE=clojure HOLDFAST_DIFFERENTIAL=20000 $(BIN)/python -m pytest -q tests/differential
 
-clean:  ## forget environments and caches
-	rm -rf $(VENV) $(PEERS) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-
-	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-
-.PHONY: phoenix
 phoenix: setup-dev  ## the trace's spans in a real collector (installs 850 MB)
 	@test -x $(VENV)/phoenix/bin/phoenix || $(PYTHON) -m venv $(VENV)/phoenix
 	@$(VENV)/phoenix/bin/python -m pip install -q --disable-pip-version-check arize-phoenix
 	$(BIN)/python -m pytest -q tests/e2e/test_trace_phoenix.py
+
+clean:  ## forget environments and caches
+	rm -rf $(VENV) $(PEERS) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

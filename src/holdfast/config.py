@@ -46,6 +46,7 @@ class Settings:
     context_order: str = _setting("default", "who gets context first: default, dependencies_first")
     command_s: float = _setting(120.0, "longest a tool's command may run")
     check_s: float = _setting(120.0, "longest one check may run")
+    checks_s: float = _setting(600.0, "longest all checks of a round may run together")
     backoff_ms: int = _setting(500, "first delay before a transient failure is tried again")
     backoff_ms_max: int = _setting(30_000, "longest such delay")
     output_bytes_max: int = _setting(30_000, "bytes of a command's output that are kept, both ends")

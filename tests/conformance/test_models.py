@@ -588,10 +588,12 @@ class OddEndpoint(BaseHTTPRequestHandler):
     """Answers every request with the status and body its server carries."""
 
     def do_GET(self) -> None:
-        status, body = self.server.answer  # type: ignore[attr-defined]  set by `odd_endpoint`
+        status, body, kind = self.server.answer  # type: ignore[attr-defined]  set by `odd_endpoint`
         self.send_response(status)
         self.send_header("Location", "http://127.0.0.1:9/elsewhere")
         self.send_header("Content-Length", str(len(body)))
+        if kind:
+            self.send_header("Content-Type", kind)
         self.end_headers()
         self.wfile.write(body)
 
@@ -602,9 +604,9 @@ class OddEndpoint(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def odd_endpoint(status: int, body: bytes) -> Iterator[dict[str, str]]:
+def odd_endpoint(status: int, body: bytes, kind: str = "") -> Iterator[dict[str, str]]:
     with HTTPServer(("127.0.0.1", 0), OddEndpoint) as server:
-        server.answer = (status, body)  # type: ignore[attr-defined]  read by `OddEndpoint`
+        server.answer = (status, body, kind)  # type: ignore[attr-defined]  read by `OddEndpoint`
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         url = f"http://127.0.0.1:{server.server_address[1]}"
@@ -628,6 +630,54 @@ def test_an_openai_compatible_server_without_a_list_of_models_passes_the_probe()
             asyncio.run(probed(resolved("openai", environ)))
     with odd_endpoint(403, b"") as environ, pytest.raises(Refused, match="answered 403"):
         asyncio.run(probed(resolved("openai", environ)))
+
+
+def test_a_server_that_knows_no_streams_is_understood_and_asked_once() -> None:
+    """Small servers answer a request for a stream with one JSON body."""
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "read_file", "arguments": '{"path": "a"}'},
+    }
+    message = {
+        "role": "assistant",
+        "content": "Reading.",
+        "tool_calls": [call, {**call, "id": "c2"}],
+    }
+    reply = {
+        "id": "r",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "scripted",
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+    }
+
+    async def ask(environ: Mapping[str, str]) -> ModelReply:
+        model = resolved("openai", environ)
+        try:
+            return await model.complete(request())
+        finally:
+            await model.aclose()
+
+    with odd_endpoint(200, json.dumps(reply).encode(), "application/json") as environ:
+        got = asyncio.run(ask(environ))
+    assert (got.text, got.finish_reason) == ("Reading.", "tool_calls")
+    assert [(made.id, made.name, made.arguments) for made in got.calls] == [
+        ("c1", "read_file", '{"path": "a"}'),
+        ("c2", "read_file", '{"path": "a"}'),
+    ]
+    assert (got.usage.tokens_in, got.usage.tokens_out) == (7, 3)
+    for body in (b'{"choices": 3}', b"[1]", b"{", b'{"choices": [{"index": 0}]}'):
+        with odd_endpoint(200, body, "application/json") as environ:
+            with pytest.raises(ModelError) as caught:
+                asyncio.run(ask(environ))
+            assert caught.value.failure_class == "transient"
+
+
+def test_a_proxy_that_lists_no_models_passes_the_probe_of_ollama() -> None:
+    with odd_endpoint(404, b'{"error": "not found"}') as environ:
+        asyncio.run(probed(resolved("ollama", environ)))
 
 
 def test_a_redirect_is_not_followed(remote: World) -> None:

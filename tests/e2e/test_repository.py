@@ -55,6 +55,7 @@ def opened(repository: Repository, tmp_path: Path, task: str = "1") -> TaskWorks
         repository,
         base=repository.head(),
         sandbox=open_sandbox(redact=str),
+        redact=str,
         task=task,
     )
 

@@ -64,6 +64,7 @@ def opened(user: Path, tmp_path: Path, *, root: str = "take-1", **more: Any) -> 
         repository,
         base=repository.head(),
         sandbox=open_sandbox(redact=str, hidden=[tmp_path / "home"]),
+        redact=str,
         task="7",
         **more,
     )
@@ -140,7 +141,7 @@ def test_stage_then_restore_brings_every_file_back(workspace: TaskWorkspace) -> 
         "src/b": "D",
         "\udcff\udcfe": "A",
     }
-    assert b"-one\n+changed\n" in workspace.diff(base, tree)
+    assert "-one\n+changed\n" in workspace.diff(base, tree).text
 
 
 def test_ignored_files_stay_and_are_told(workspace: TaskWorkspace) -> None:
@@ -224,7 +225,8 @@ LOCKED = """
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(home)}
     sandbox = open_sandbox(redact=str, environ=environ)
     workspace = TaskWorkspace.create(
-        home / "t/git", home / "t/ws", repository, base=repository.head(), sandbox=sandbox
+        home / "t/git", home / "t/ws", repository, base=repository.head(),
+        sandbox=sandbox, redact=str
     )
 
     def run(command):
@@ -590,7 +592,7 @@ KILLED = """
     from pathlib import Path
     from holdfast.adapters.workspace import TaskWorkspace
     git_dir, root, one, two = sys.argv[1:]
-    workspace = TaskWorkspace(Path(git_dir), Path(root), None, "refs/holdfast/7/1")
+    workspace = TaskWorkspace(Path(git_dir), Path(root), None, "refs/holdfast/7/1", str)
     print("ready", flush=True)
     while True:
         workspace.restore(one)

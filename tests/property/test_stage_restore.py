@@ -78,6 +78,7 @@ def test_restoring_a_staged_tree_brings_back_every_byte(
             repository,
             base=repository.head(),
             sandbox=open_sandbox(redact=str),
+            redact=str,
         )
         root = os.fsencode(workspace.root)
         write(root, one)

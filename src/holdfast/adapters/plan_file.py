@@ -2,6 +2,7 @@
 
 Shape: an optional `[policy]` for all tasks, and `[[tasks]]` with `key`, `prompt` and any other
 field of `TaskSpec`; a task may override single fields of the policy in a `policy` table of its own.
+A check is a text, as for `--check`, or a table `{kind = "file_exists", path = "a.txt"}`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import msgspec
 
 from holdfast.domain import graph
+from holdfast.domain.checks import read_check
 from holdfast.domain.model import PlanSpec, Policy, TaskSpec
 from holdfast.errors import Refused
 
@@ -25,6 +27,7 @@ TASKS_MAX = 1000
 FILE_BYTES_MAX = 1_000_000
 FORMAT = 1
 _TASK_FIELDS = {item.name for item in fields(TaskSpec)} - {"compensates"}
+_CHECKS = {"checks"}
 _POLICY_FIELDS = {item.name for item in fields(Policy)}
 
 
@@ -119,6 +122,7 @@ def _task(row: Any, policy: Policy, where: str) -> TaskSpec:
     if row.get("kind") == "compensate":
         raise Refused(f"{where}: kind 'compensate' is made by `holdfast undo` alone")
     values = {"prompt": "", **row, "policy": _policy(row.get("policy", {}), policy, where)}
+    values |= {name: _checks(row[name], name, where) for name in _CHECKS & row.keys()}
     try:
         task = msgspec.convert(values, TaskSpec)
     except msgspec.ValidationError as error:
@@ -126,6 +130,21 @@ def _task(row: Any, policy: Policy, where: str) -> TaskSpec:
     if task.kind == "shell" and not task.command:
         raise Refused(f"{where}: a shell task needs a 'command'")
     return task
+
+
+def _checks(rows: Any, name: str, where: str) -> Any:
+    """Checks as their lines; what is no list of texts and tables is left to the schema."""
+    if not isinstance(rows, list) or not all(isinstance(row, str | dict) for row in rows):
+        return rows
+    lines = []
+    for index, row in enumerate(rows):
+        try:
+            lines.append(read_check(row).line)
+        except Refused as error:
+            raise Refused(
+                f"{where}: {name}[{index}]: {error.message}", hint=error.hint, code=error.code
+            ) from error
+    return lines
 
 
 def _policy(row: Any, base: Policy, where: str) -> Policy:

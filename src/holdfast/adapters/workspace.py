@@ -21,11 +21,12 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from holdfast.adapters.diffs import summary
 from holdfast.adapters.git import Git, GitFailed, signature
 from holdfast.adapters.locks import held, lock_path
 from holdfast.adapters.repository import Repository
@@ -40,7 +41,7 @@ from holdfast.adapters.staging import (
     without_gitlinks,
 )
 from holdfast.adapters.throwaway import make_throwaway
-from holdfast.domain.ports import Sandbox
+from holdfast.domain.ports import Diff, Sandbox
 from holdfast.errors import Refused
 
 _ATTRIBUTES = "* !text !eol !crlf !filter !ident !working-tree-encoding !diff !merge\n"
@@ -75,8 +76,10 @@ class Author:
 class TaskWorkspace:
     """A `Workspace`. Make it with `create`, which also opens one that exists."""
 
-    def __init__(self, git_dir: Path, root: Path, sandbox: Sandbox, ref: str) -> None:
-        self._root, self._sandbox, self._ref = root, sandbox, ref
+    def __init__(
+        self, git_dir: Path, root: Path, sandbox: Sandbox, ref: str, redact: Callable[[str], str]
+    ) -> None:
+        self._root, self._sandbox, self._ref, self._redact = root, sandbox, ref, redact
         self._git = Git(git_dir=git_dir)
 
     @classmethod
@@ -88,6 +91,7 @@ class TaskWorkspace:
         *,
         base: str | None,
         sandbox: Sandbox,
+        redact: Callable[[str], str],
         task: str = "task",
         take: int = 1,
     ) -> TaskWorkspace:
@@ -100,7 +104,7 @@ class TaskWorkspace:
         if base is not None:
             repository.keep(f"refs/holdfast/base/{base}", base)
         _make_private(git_dir, repository)
-        workspace = cls(git_dir, root, sandbox, ref)
+        workspace = cls(git_dir, root, sandbox, ref, redact)
         if base is not None:
             workspace._git.run("update-ref", "refs/holdfast/base", base)
         # The directory appears whole or not at all, so that a kill never leaves one half made.
@@ -109,7 +113,7 @@ class TaskWorkspace:
             shutil.rmtree(making, ignore_errors=True)
             making.mkdir(parents=True)
             tree = workspace.tree_of(base)
-            cls(git_dir, making, sandbox, ref).restore(tree)
+            cls(git_dir, making, sandbox, ref, redact).restore(tree)
             make_throwaway(making, workspace._git, tree)
             making.rename(root)
             lock_path(making).unlink(missing_ok=True)
@@ -184,9 +188,10 @@ class TaskWorkspace:
         _check_id(commit)
         return self._git.word("rev-parse", "--verify", f"{commit}^{{tree}}")
 
-    def diff(self, before: str, after: str) -> bytes:
-        """A unified diff of two trees; binary files are only named."""
-        return self._between("-p", "--no-color", "--no-ext-diff", "--no-textconv", before, after)
+    def diff(self, before: str, after: str) -> Diff:
+        """The unified diff of two trees; binary files are only named."""
+        options = ("-p", "--no-color", "--no-ext-diff", "--no-textconv")
+        return summary(self._between(*options, before, after), self._redact)
 
     def changed(self, before: str, after: str) -> list[tuple[str, str]]:
         """Sorted (status, name) of what differs: A added, D deleted, M modified, T other type."""

@@ -7,7 +7,7 @@ outputs, files and settings give the same bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.agent import prompts
 from holdfast.agent.chain import chain
@@ -16,7 +16,8 @@ from holdfast.agent.edits import format_of
 from holdfast.agent.edits import offered as edit_offers
 from holdfast.context.bundle import PLAIN, Bundle, Candidate, Rules, fit
 from holdfast.context.steer import Steer, steered, unseen
-from holdfast.domain.model import Claim, Outcome
+from holdfast.domain.checks import read_check
+from holdfast.domain.model import Claim, Outcome, TaskSpec
 from holdfast.domain.ports import ToolSpec
 from holdfast.errors import Refused
 
@@ -124,17 +125,33 @@ def _head(claim: Claim, rules: Rules) -> str:
     parts = [f"# Task: {task.label}", task.prompt.strip() or claim.goal_text.strip()]
     if claim.goal_text.strip() not in task.prompt:
         parts.append(f"It is part of this goal: {claim.goal_text.strip()}")
-    if task.checks:
-        lines = "\n".join(f"- `{command}`" for command in task.checks)
-        parts.append(f"The task is done when each of these commands succeeds:\n{lines}")
+    parts += _proofs(task)
     if rules.fenced:
         parts.append(prompts.load("context"))
     return "\n\n".join(parts)
 
 
+def _proofs(task: TaskSpec) -> list[str]:
+    """What proves the task, in words; commands alone are listed as they are."""
+    checks = [read_check(line) for line in task.checks]
+    if not checks:
+        return []
+    if all(check.kind == "command_succeeds" for check in checks):
+        lines = "\n".join(f"- `{check.subject}`" for check in checks)
+        return [f"The task is done when each of these commands succeeds:\n{lines}"]
+    lines = "\n".join(f"- {check.words}" for check in checks)
+    return [f"The task is done when all of this holds:\n{lines}"]
+
+
 def _candidates(claim: Claim, around: Surroundings) -> list[Candidate]:
     """Everything that could be shown, with what people decided about it."""
-    return steered([*_named(claim, around), *around.more], around.steers)
+    found = [
+        replace(item, excluded=item.excluded or "nobody asked for it")
+        if item.kind in around.rules.without
+        else item
+        for item in [*_named(claim, around), *around.more]
+    ]
+    return steered(found, around.steers)
 
 
 def _pinned(claim: Claim, around: Surroundings) -> list[Candidate]:
@@ -211,9 +228,9 @@ def index_rules(bundle: Bundle) -> str:
 def reflection(before: Outcome) -> str:
     """What the next take is told about the one that failed: its answer and what was not proven."""
     parts = [f"What was said: {before.answer}" if before.answer else "", before.detail]
-    parts += [
-        f"$ {result.command}\n{result.output}"
-        for result in before.checks
-        if result.verdict != "pass"
-    ]
+    for result in before.checks:
+        if result.verdict != "pass":
+            prompt = "$ " if result.kind == "command_succeeds" else ""
+            said = (f"{prompt}{result.command}", result.note, result.output)
+            parts.append("\n".join(part for part in said if part))
     return "\n\n".join(part for part in parts if part)

@@ -11,10 +11,9 @@ from typing import Any
 
 from holdfast.agent.conversation import encode
 from holdfast.domain.model import CheckResult
-from holdfast.domain.ports import CommandResult, ModelReply, Observation
+from holdfast.domain.ports import CommandResult, Diff, ModelReply, Observation
 from holdfast.engine.journal import Record
 from holdfast.trace.events import Kind, compact
-from holdfast.trace.gitdiff import DIFF_LINES_MAX, LINE_CHARS_MAX
 
 
 def llm_call(key: str, reply: ModelReply, took_ms: int) -> Record:
@@ -27,7 +26,11 @@ def llm_call(key: str, reply: ModelReply, took_ms: int) -> Record:
             "tokens_in": usage.tokens_in,
             "tokens_out": usage.tokens_out,
             "tokens_cached": usage.tokens_cached or None,
+            "tokens_written": usage.tokens_written or None,
+            "tokens_reasoning": usage.tokens_reasoning or None,
             "cost_nusd": usage.cost_nusd,
+            "finish_reason": reply.finish_reason,
+            "estimated": None if usage.reported else True,
             "duration_ms": took_ms,
             "step": key,
         },
@@ -80,19 +83,17 @@ def check_output(key: str, result: CheckResult) -> Record:
     )
 
 
-def git_diff(key: str, turn: int, diff: bytes) -> Record:
+def git_diff(key: str, turn: int, diff: Diff) -> Record:
     """What a step changed: true totals, and the first lines of the diff."""
-    lines = diff.decode(errors="replace").splitlines()
-    shown = [line[:LINE_CHARS_MAX] for line in lines[:DIFF_LINES_MAX]]
     return _record(
         "git_diff",
         {
             "turn_number": turn,
-            "files_changed": sum(line.startswith("diff --git ") for line in lines),
-            "lines_added": sum(line[:1] == "+" and line[:4] != "+++ " for line in lines),
-            "lines_removed": sum(line[:1] == "-" and line[:4] != "--- " for line in lines),
-            "diff": "\n".join(shown),
-            "truncated": shown != lines,
+            "files_changed": diff.files_changed,
+            "lines_added": diff.lines_added,
+            "lines_removed": diff.lines_removed,
+            "diff": diff.text,
+            "truncated": diff.truncated,
             "step": key,
         },
     )

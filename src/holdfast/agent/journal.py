@@ -81,8 +81,9 @@ class Effectful:
 
 
 class Journal(Protocol):
-    """What the loop and the checks need of a journal, live or replayed."""
+    """What the loop and the checks need of a journal, live or replayed. `base` is the take's."""
 
+    base: str
     tree: str
 
     async def step(self, effectful: Effectful) -> bytes: ...
@@ -102,7 +103,7 @@ class Recorded:
     """The journal's memory: rows by key, newest generation, compared before they answer."""
 
     def __init__(self, rows: Sequence[StepRow], base_tree: str) -> None:
-        self.tree = base_tree
+        self.base = self.tree = base_tree
         self._rows: dict[str, StepRow] = {}
         for row in sorted(rows, key=lambda row: (row.position, row.generation)):
             self._rows[row.key] = row

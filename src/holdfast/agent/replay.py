@@ -22,6 +22,7 @@ from holdfast.agent.loop import Job
 from holdfast.context.bundle import Bundle
 from holdfast.domain.model import Outcome
 from holdfast.domain.ports import (
+    Diff,
     ModelReply,
     ModelRequest,
     Progress,
@@ -175,7 +176,7 @@ class _Nobody:
     def restore(self, tree: str) -> None:
         self._refuse("the workspace")
 
-    def diff(self, before: str, after: str) -> bytes:
+    def diff(self, before: str, after: str) -> Diff:
         self._refuse("the workspace")
 
     def changed(self, before: str, after: str) -> list[tuple[str, str]]:

@@ -19,7 +19,9 @@ from holdfast.adapters.plan_file import read_plan
 from holdfast.adapters.repository import Repository
 from holdfast.agent.chain import chain
 from holdfast.app import HOME_NAME, App
-from holdfast.domain.model import Budget, GoalSpec, PlanSpec, Policy, TaskSpec
+from holdfast.config import Settings
+from holdfast.domain.checks import read_check
+from holdfast.domain.model import Budget, GoalSpec, PlanSpec, Policy, Strategy, TaskSpec
 from holdfast.domain.ports import Progress, Usage
 from holdfast.engine import pause, resume, submit
 from holdfast.engine.outlook import goal_result
@@ -52,6 +54,31 @@ class Wish:
     plan: Path | None = None
     policy: Policy = field(default_factory=Policy)
     budget: Budget = field(default_factory=Budget)
+    strategy: Strategy = "dag"
+
+
+def policy(settings: Settings, calls: str = "native") -> Policy:
+    """The policy of a task as the settings have it."""
+    for name in ("max_turns", "slots"):
+        if getattr(settings, name) < 1:
+            raise Refused(f"{name} is {getattr(settings, name)}; it must be at least 1")
+    for name in ("budget_usd", "budget_tokens"):
+        if getattr(settings, name) < 0:
+            raise Refused(f"{name} is {getattr(settings, name)}; 0 means no limit")
+    return Policy(
+        max_turns=settings.max_turns,
+        max_attempts=settings.max_attempts,
+        max_takes=settings.max_takes,
+        max_verification_retries=settings.max_verification_retries,
+        repeat_limit=settings.repeat_limit,
+        stall_limit=settings.stall_limit,
+        attempt_s=settings.attempt_s,
+        check_s=settings.check_s,
+        checks_s=settings.checks_s,
+        backoff_ms=settings.backoff_ms,
+        backoff_ms_max=settings.backoff_ms_max,
+        calls="json" if calls == "json" else "native",
+    )
 
 
 def home_for(start: Path, configured: str = "") -> Path:
@@ -80,7 +107,7 @@ def make_home(home: Path) -> None:
 
 async def start(app: App, wish: Wish) -> int:
     """Check everything, then make the goal; returns its id. Notes go to the sink."""
-    plan = _without_secrets(app, _plan(wish))
+    plan = replace(_without_secrets(app, _plan(wish)), strategy=wish.strategy)
     chains = sorted({task.model or wish.model for task in plan.tasks if task.kind != "shell"})
     try:
         for models in chains:
@@ -94,7 +121,7 @@ async def start(app: App, wish: Wish) -> int:
     base_tree = repository.tree_of(head) if head else repository.empty_tree()
     dirty = repository.dirty()
     if dirty:
-        _note(app, f"works from HEAD; left out: {', '.join(dirty[:5])}{_more(dirty)}")
+        note(app, f"works from HEAD; left out: {', '.join(dirty[:5])}{_more(dirty)}")
     return app.engine.call(
         submit,
         GoalSpec(
@@ -118,7 +145,7 @@ def open_repository(app: App, folder: Path) -> Repository:
         if error.code != "no_repository":
             raise
         copy = Repository.copy_of(folder, app.home)
-        _note(
+        note(
             app,
             f"{folder} is no git repository: working on a private copy; "
             f"see the result with: git -C {copy.git_dir} log -p BRANCH",
@@ -151,13 +178,13 @@ async def _work(app: App, goal: int) -> None:
         try:
             await app.engine.acall(pause, goal, reason="interrupted")
         except HoldfastError as error:
-            _note(app, f"could not pause the goal: {error}")
+            note(app, f"could not pause the goal: {error}")
         task.cancel()
 
     def interrupt() -> None:
         if presses:
             os._exit(EXIT["interrupted"])
-        _note(app, "stopping; press Ctrl-C again to stop at once")
+        note(app, "stopping; press Ctrl-C again to stop at once")
         presses.append(loop.create_task(stop()))  # not here: a second press must be heard
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -175,21 +202,23 @@ async def _work(app: App, goal: int) -> None:
 
 
 def _plan(wish: Wish) -> PlanSpec:
+    checks = tuple(read_check(line).line for line in wish.checks)
     if wish.plan is not None:
-        return read_plan(wish.plan, policy=wish.policy, checks=wish.checks)
+        return read_plan(wish.plan, policy=wish.policy, checks=checks)
     task = TaskSpec(
-        key="task", title=wish.text, prompt=wish.text, checks=tuple(wish.checks), policy=wish.policy
+        key="task", title=wish.text, prompt=wish.text, checks=checks, policy=wish.policy
     )
     return PlanSpec(tasks=(task,))
 
 
 def _without_secrets(app: App, plan: PlanSpec) -> PlanSpec:
-    """A plan as it may be stored: texts redacted, commands that hold a credential refused."""
+    """A plan as it may be stored: texts redacted, a credential anywhere else refused."""
     for task in plan.tasks:
-        for command in (*task.checks, task.command):
-            if app.redact(command) != command:
+        for text in (*task.checks, task.command, task.key, *task.files, *task.requires):
+            if app.redact(text) != text:
                 raise Refused(
-                    f"a command of task {task.key!r} holds a credential, which would be stored",
+                    f"task {app.redact(task.key)!r} holds a credential in a command, key or file "
+                    "name, which would be stored",
                     hint="put it into a file of the repository's ignored ones and read it there",
                     code="secret_in_command",
                 )
@@ -211,7 +240,7 @@ async def _check_chain(app: App, models: str, budget: Budget) -> None:
             away.append(error)
             if len(away) == len(names):
                 raise
-            _note(app, f"{name} does not answer now, going on with the chain: {error.message}")
+            note(app, f"{name} does not answer now, going on with the chain: {error.message}")
 
 
 async def _check_model(app: App, name: str, budget: Budget) -> None:
@@ -231,7 +260,8 @@ async def _check_model(app: App, name: str, budget: Budget) -> None:
         ) from None
 
 
-def _note(app: App, text: str) -> None:
+def note(app: App, text: str) -> None:
+    """Tell whoever watches this process."""
     app.sink.show(Progress(kind="note", goal=0, task="", text=text))
 
 

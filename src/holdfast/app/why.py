@@ -40,7 +40,7 @@ def why_line(app: App, path: str, line: int, *, goal: int = 0, rev: str = "") ->
     found: dict[str, Any] = {
         "path": path,
         "line": line,
-        "text": blamed.text,
+        "text": app.redact(blamed.text),
         "commit": blamed.commit,
     }
     if trailer is None:
@@ -100,6 +100,7 @@ def _described(app: App, record: AttemptRecord) -> dict[str, Any]:
         "outcome": outcome.kind if outcome else "open",
         "reason": outcome.reason if outcome else "",
         "answer": outcome.answer if outcome else "",
+        "checks": msgspec.to_builtins(outcome.checks) if outcome else [],
         "usage": usage(record.usage),
     }
 

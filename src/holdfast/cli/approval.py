@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         if not arguments.answer.strip():
             raise Refused("what is the answer?", hint='"redo", or say what happened')
         key = f"{found['step']}/answer#{found['generation']}"
-        app.engine.call(signal, number, key, arguments.answer.strip())
+        app.engine.call(signal, number, key, app.redact(arguments.answer.strip()))
     if console.json:
         console.emit({"type": "answered", "task": number, "goal": found["goal"]})
     console.say(f"recorded; go on with: holdfast resume {found['goal']}")

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         number = need_number(arguments.task, "task")
         if arguments.verb == "force":
             ignored = need_number(arguments.ignore, "task")
-            app.engine.call(force, number, ignored, reason=arguments.reason)
+            app.engine.call(force, number, ignored, reason=app.redact(arguments.reason))
         found = app.engine.read(task_row, number)
     if console.json:
         console.emit({"type": "task", **found})

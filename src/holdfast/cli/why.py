@@ -84,6 +84,9 @@ def _tell(console: Console, found: Mapping[str, Any]) -> None:
     console.say(f"  bundle   {found['bundle'][:12]}, {len(found['bundle_items'])} items")
     console.say(f"  model    {found['model']}, seed {found['seed']}")
     console.say(f"  cost     {spent['tokens']} tokens, {money}")
+    for check in found["checks"]:
+        note = f" ({check['note']})" if check["note"] else ""
+        console.say(f"  check    {check['verdict']}: {check['command']}{note}")
     for item in found["bundle_items"]:
         console.say(
             f"    {item['fate']:<5} {item['tokens']:>6} {item['source']} ({item['reason']})"

@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from holdfast.domain.checks import CheckKind
 from holdfast.domain.ports import Usage
 from holdfast.errors import FailureClass
 
 TaskKind = Literal["agent", "model", "shell", "compensate"]
 LinkKind = Literal["requires", "refers", "duplicates", "relates_to"]
+Strategy = Literal["dag", "bfs"]
 OutcomeKind = Literal[
     "passed", "unverified", "partial", "failed", "expired", "waiting", "cancelled"
 ]
@@ -33,6 +35,23 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ContextOptions:
+    """What a task asks of its context; empty and 0 leave it to the settings of the same name.
+
+    `mode` is the setting `context`, `tokens` the size of the bundle, `k` how many past outputs are
+    retrieved. `manual` names sources that are pinned whatever else is decided. `include_deps` and
+    `include_plan` keep out what the task requires or refers to, and the plan.
+    """
+
+    mode: Literal["", "plain", "curated"] = ""
+    include_plan: bool = True
+    include_deps: bool = True
+    k: int = 5
+    manual: tuple[str, ...] = ()
+    tokens: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Policy:
     """The numbers an attempt runs under, fixed in the bundle of its take so that replay sees them.
 
@@ -47,9 +66,11 @@ class Policy:
     stall_limit: int = 6
     attempt_s: float = 1800.0
     check_s: float = 120.0
+    checks_s: float = 600.0
     backoff_ms: int = 500
     backoff_ms_max: int = 30_000
     calls: Literal["native", "json"] = "native"
+    context: ContextOptions = field(default_factory=ContextOptions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +102,15 @@ class TaskSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanSpec:
-    """One revision of a goal's task graph, before the store gives it ids."""
+    """One revision of a goal's task graph, before the store gives it ids.
+
+    `strategy` is only the order in which ready tasks start: `dag` by priority, then place in the
+    plan; `bfs` level by level. Neither starts a task before what it requires.
+    """
 
     tasks: tuple[TaskSpec, ...]
     source: Literal["single", "person", "model", "undo"] = "single"
+    strategy: Strategy = "dag"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,10 +129,15 @@ class GoalSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """What one check proved, with the output that shows it. Absent never means pass."""
+    """What one check proved, with the output that shows it. Absent never means pass.
+
+    `command` is the check's line; `note` says in a sentence what an exit code cannot.
+    """
 
     command: str
     verdict: Verdict
+    kind: CheckKind = "command_succeeds"
+    note: str = ""
     exit_code: int | None = None
     output: str = ""
     duration_ms: int = 0

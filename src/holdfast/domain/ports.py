@@ -220,6 +220,17 @@ class Sandbox(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class Diff:
+    """A change for a reader: totals of the whole, its first lines, redacted and bounded."""
+
+    files_changed: int
+    lines_added: int
+    lines_removed: int
+    text: str
+    truncated: bool
+
+
 class Workspace(Protocol):
     """One task's private checkout with its private git directory, which no sandbox mounts.
 
@@ -237,8 +248,8 @@ class Workspace(Protocol):
 
     def restore(self, tree: str) -> None: ...
 
-    def diff(self, before: str, after: str) -> bytes:
-        """A unified diff of two trees; binary files are only named."""
+    def diff(self, before: str, after: str) -> Diff:
+        """The unified diff of two trees; binary files are only named."""
         ...
 
     def changed(self, before: str, after: str) -> list[tuple[str, str]]:
@@ -273,12 +284,18 @@ class Entropy(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """One line of live progress. `kind` is a transition, a turn, a tool or a check."""
+    """One line of live progress: `attempt`, at its `turn` (0 outside the loop), did or does `text`.
+
+    `asking`, `calling` and `checking` say what is about to be waited for; `attempt`, `turn`, `tool`
+    and `check` what came of it; `note`, `model`, `branch` and `lease` are for a person to keep.
+    """
 
     kind: str
     goal: int
     task: str
     text: str
+    attempt: str = ""
+    turn: int = 0
 
 
 class Sink(Protocol):

@@ -6,9 +6,11 @@ Each is one function in one transaction, so a goal is never left half-made.
 from __future__ import annotations
 
 from holdfast.domain import graph
+from holdfast.domain.checks import read_check
 from holdfast.domain.model import GoalSpec, PlanSpec
+from holdfast.engine.links import order_plan
 from holdfast.engine.moves import move_goal, move_plan, move_task
-from holdfast.engine.rows import encode, need
+from holdfast.engine.rows import encode, keeps_its_order, need
 from holdfast.engine.settle import end_cancelled, plan_progress, unblock
 from holdfast.errors import Refused
 from holdfast.store import Row, Tx, transition
@@ -68,6 +70,8 @@ def add_plan(tx: Tx, goal_id: int, plan: PlanSpec) -> int:
         values=values,
     )
     _add_tasks(tx, goal_id, plan_id, plan)
+    if plan.strategy != "dag":
+        order_plan(tx, plan_id, plan.strategy)
     row = need(tx, "plan", id=plan_id)
     for source, event in (("draft", "propose"), ("proposed", "approve")):
         move_plan(tx, row, source, event)
@@ -114,6 +118,7 @@ def force(tx: Tx, task_id: int, ignored_id: int, *, reason: str) -> None:
     if not reason.strip():
         raise Refused("a force needs a reason", hint="say why the requirement may be ignored")
     task = need(tx, "task", id=task_id)
+    keeps_its_order(task)
     required = [row for row in tx.all("link.of_task", id=task_id) if row["kind"] == "requires"]
     if ignored_id not in {row["id"] for row in required}:
         needed = ", ".join(f"{row['id']} ({row['key']})" for row in required) or "nothing"
@@ -166,6 +171,9 @@ def _validate(plan: PlanSpec) -> None:
     if twice:
         raise Refused(f"the plan names {twice[0]!r} twice", code="plan_duplicate")
     graph.validate({task.key: task.requires for task in plan.tasks})
+    for task in plan.tasks:
+        for line in task.checks:
+            read_check(line)
 
 
 def _add_tasks(tx: Tx, goal_id: int, plan_id: int, plan: PlanSpec) -> None:

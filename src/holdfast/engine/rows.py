@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.domain.model import Budget, Fence, Outcome, StepRow, TaskSpec
 from holdfast.domain.ports import Usage
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, Refused
 from holdfast.store import Row, Tx
 
 T = TypeVar("T")
@@ -31,6 +31,16 @@ def need(tx: Tx, noun: str, **key: int) -> Row:
 
 def spec_of(task: Row) -> TaskSpec:
     return decode(task["spec"], TaskSpec)
+
+
+def keeps_its_order(task: Row) -> None:
+    """Refuse to let a task of an undo start before the one it waits for (I10)."""
+    if spec_of(task).kind == "compensate":
+        raise Refused(
+            f"task {task['id']} undoes work, and work is undone newest first",
+            hint="let the task it waits for end",
+            code="undo_order",
+        )
 
 
 def outcome_of(attempt: Row) -> Outcome:

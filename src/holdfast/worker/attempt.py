@@ -26,7 +26,7 @@ from holdfast.domain.model import Claim, Outcome
 from holdfast.domain.ports import Progress
 from holdfast.engine import brief as store_bundle
 from holdfast.engine import renew, settle
-from holdfast.errors import HoldfastError, Refused, Stale, Unavailable
+from holdfast.errors import FailureClass, HoldfastError, Refused, Stale, Unavailable
 from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
 from holdfast.worker.gather import gather
@@ -75,16 +75,21 @@ async def _perform(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]
     except Stale:
         raise
     except Unavailable as error:
-        outcome = Outcome(kind="failed", failure="transient", reason=error.code, detail=str(error))
-        return await shop.engine.acall(settle, claim.fence, outcome), None
+        return await _fail(shop, claim, "transient", error.code, str(error)), None
     except HoldfastError as error:
-        outcome = Outcome(kind="failed", failure="policy", reason=error.code, detail=str(error))
-        return await shop.engine.acall(settle, claim.fence, outcome), None
+        return await _fail(shop, claim, "policy", error.code, str(error)), None
     except Exception as error:  # a bug, ours or a tool's: the goal ends with the evidence
-        outcome = Outcome(kind="failed", failure="unknown", reason="crashed", detail=_where(error))
-        return await shop.engine.acall(settle, claim.fence, outcome), None
+        return await _fail(shop, claim, "unknown", "crashed", _where(error)), None
     decision = await _settle(shop, claim, repository, workspace, outcome, base_tree)
     return decision, workspace.root
+
+
+async def _fail(
+    shop: Workshop, claim: Claim, failure: FailureClass, reason: str, detail: str
+) -> Decision:
+    """End as failed by an error, whose words may be anyone's: names of files, a tool's own."""
+    outcome = Outcome(kind="failed", failure=failure, reason=reason, detail=shop.redact(detail))
+    return await shop.engine.acall(settle, claim.fence, outcome)
 
 
 async def _execute(
@@ -175,7 +180,7 @@ def _commit(
     if tip != claim.base_commit and outcome.kind in ("passed", "unverified"):
         merged = workspace.merge(base_tree, repository.tree_of(tip), tree)
         if merged.tree is None:
-            names = ", ".join(merged.conflicts)
+            names = shop.redact(", ".join(merged.conflicts))
             return replace(
                 outcome,
                 kind="failed",
@@ -256,7 +261,15 @@ def _where(error: Exception) -> str:
 
 
 def _say(shop: Workshop, claim: Claim, kind: str, text: str) -> None:
-    shop.sink.show(Progress(kind=kind, goal=claim.fence.goal, task=claim.spec.label, text=text))
+    shop.sink.show(
+        Progress(
+            kind=kind,
+            goal=claim.fence.goal,
+            task=claim.spec.label,
+            text=text,
+            attempt=claim.fence.session,
+        )
+    )
 
 
 def _blob(tx: Tx, digest: str) -> bytes:

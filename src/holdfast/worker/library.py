@@ -35,6 +35,8 @@ def read_tree(
         for path, blob, size in islice(repository.entries(tree), FILES_MAX)
         if size <= FILE_BYTES_MAX
     ]
+    paths = redacted_names([path for path, _ in entries], redact)
+    entries = [(path, blob) for path, (_, blob) in zip(paths, entries, strict=True)]
     path_of = {blob: path for path, blob in reversed(entries)}
     facts = engine.read(known_facts, list(path_of))
     missing = [blob for blob in path_of if blob not in facts]
@@ -43,6 +45,12 @@ def read_tree(
     code = build((path, blob, facts[blob]) for path, blob in entries)
     engine.call(store_map, tree, code)
     return code
+
+
+def redacted_names(names: list[str], redact: Callable[[str], str]) -> list[str]:
+    """File names as they may be shown; one look at all of them when none holds a secret."""
+    together = "\0".join(names)
+    return names if redact(together) == together else [redact(name) for name in names]
 
 
 def _index(

@@ -56,6 +56,7 @@ class Workshop:
             repository,
             base=claim.base_commit or None,
             sandbox=self.sandbox,
+            redact=self.redact,
             task=str(claim.fence.task),
             take=claim.fence.take,
         )

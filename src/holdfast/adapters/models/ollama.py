@@ -85,11 +85,8 @@ class OllamaModel:
         async with transport.probing(
             self._timeout_s, endpoint=self._endpoint, hint=hint, redact=self._redact
         ):
-            tags = await transport.fetch_json(
-                self._client, "GET", "/api/tags", _Tags, redact=self._redact
-            )
-            known = [row.name for row in tags.models]
-            if not {self._model, f"{self._model}:latest"} & set(known):
+            known = await self._known()
+            if known is not None and not {self._model, f"{self._model}:latest"} & set(known):
                 raise transport.unknown_model(
                     self._model,
                     known,
@@ -97,6 +94,19 @@ class OllamaModel:
                     hint=f"`ollama pull {self._model}` fetches it",
                 )
             await self._window()
+
+    async def _known(self) -> list[str] | None:
+        """The names of `/api/tags`; None where the server has no such list (proxies often speak
+        `/api/chat` only), since what it does not say refuses nothing."""
+        try:
+            tags = await transport.fetch_json(
+                self._client, "GET", "/api/tags", _Tags, redact=self._redact
+            )
+        except ModelError as error:
+            if error.code != "unknown_model":
+                raise
+            return None
+        return [row.name for row in tags.models]
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         assert request.model == self._model, "one adapter speaks to one model"

@@ -1,13 +1,17 @@
 """OpenAI-compatible endpoints: the key, the address and the probe; the rest is `direct`'s.
 
-Invariant: the public endpoint without a key is refused before anything is reached.
+Invariants: the public endpoint without a key is refused before anything is reached; a server that
+answers a request for a stream with one whole reply is understood and never asked again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
 from openai import AsyncOpenAI
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.profiles.openai import OpenAIModelProfile
@@ -51,6 +55,7 @@ class OpenAICompatibleModel(DirectModel):
             headers={"Authorization": f"Bearer {api_key or transport.NO_KEY}"},
             reply_bytes_max=reply_bytes_max,
         )
+        self._client.event_hooks["response"].append(_stream_whole_replies)
         sdk = AsyncOpenAI(
             base_url=endpoint,
             api_key=api_key or transport.NO_KEY,
@@ -89,3 +94,42 @@ class OpenAICompatibleModel(DirectModel):
 
     async def aclose(self) -> None:
         await self._client.aclose()
+
+
+async def _stream_whole_replies(response: httpx2.Response) -> None:
+    """Small servers and gateways know no streams and send one JSON body: hand it on as a stream."""
+    kind = response.headers.get("Content-Type", "").partition(";")[0].strip()
+    asked_to_chat = response.request.url.path.endswith("/chat/completions")
+    if asked_to_chat and response.status_code == 200 and kind == "application/json":
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _WholeReply(response.stream)
+
+
+class _WholeReply(httpx2.AsyncByteStream):
+    """A whole `chat.completion` as the one event of a stream; any other body as it is."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        body = b"".join([piece async for piece in self._inner])
+        try:
+            chunk = _as_chunk(json.loads(body))
+        except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+            yield body
+            return
+        yield b"data: " + json.dumps(chunk).encode() + b"\n\ndata: [DONE]\n\n"
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _as_chunk(reply: dict[str, Any]) -> dict[str, Any]:
+    choices = []
+    for choice in reply["choices"]:
+        message = dict(choice["message"])
+        calls = message.get("tool_calls") or []
+        message["tool_calls"] = [{**call, "index": place} for place, call in enumerate(calls)]
+        rest = {name: value for name, value in choice.items() if name != "message"}
+        choices.append({**rest, "delta": message})
+    return {**reply, "object": "chat.completion.chunk", "choices": choices}
