@@ -104,7 +104,10 @@ async def run(job: Job) -> Outcome:
                 results = await check(job, f"v{rounds:02}")
                 if proven(results) or not results or rounds > policy.max_verification_retries:
                     rules = index_rules(bundle)
-                    return await conclude(job, said.actions.answer, results, rules=rules)
+                    kept = bundle.task.provisional
+                    return await conclude(
+                        job, said.actions.answer, results, rules=rules, provisional=kept
+                    )
                 talk.user(corrective(bundle.templates["corrective"], results), name)
     raise AssertionError("count() does not end")
 
@@ -322,11 +325,17 @@ async def _wind_up(job: Job, stop: Stop) -> Outcome:
 
 
 async def conclude(
-    job: Job, answer: str, results: tuple[CheckResult, ...], *, rules: str = ""
+    job: Job,
+    answer: str,
+    results: tuple[CheckResult, ...],
+    *,
+    rules: str = "",
+    provisional: bool = False,
 ) -> Outcome:
     """The end of an attempt that says it is done: passed, unverified, or failed by its checks.
 
-    `rules` are those of the goal's INDEX.md, which the answer must keep as well.
+    `rules` are those of the goal's INDEX.md, which the answer must keep as well. What is
+    `provisional` stays unverified when its checks fail: a later task judges it.
     """
     await job.journal.flush()
     done = tuple(describe(result) for result in results if result.verdict == "pass")
@@ -343,9 +352,9 @@ async def conclude(
             remaining=tuple(breaches),
             tree=job.journal.tree,
         )
-    if proven(results) or not results:
+    if proven(results) or not results or provisional:
         return Outcome(
-            kind="passed" if results else "unverified",
+            kind="passed" if proven(results) else "unverified",
             answer=answer,
             checks=results,
             done=done,
