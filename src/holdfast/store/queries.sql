@@ -237,6 +237,9 @@ WHERE task_id = :task AND take = :take AND key = :key AND generation = :generati
 SELECT reserve_tokens, reserve_nusd FROM steps
 WHERE task_id = :task AND take = :take AND key = :key AND generation = :generation
   AND state = 'intended' AND attempt = :attempt;
+-- name: step.of_goal_by_key
+SELECT s.result FROM tasks t JOIN steps s ON s.task_id = t.id
+WHERE t.goal_id = :goal AND s.key = :key AND s.state = 'done' ORDER BY s.task_id, s.take LIMIT 1;
 -- name: step.of_take
 SELECT * FROM steps WHERE task_id = :task AND take = :take ORDER BY position, generation;
 -- name: step.irreversible
