@@ -20,7 +20,7 @@ from holdfast.adapters.repository import Repository
 from holdfast.agent.chain import chain
 from holdfast.app import HOME_NAME, App
 from holdfast.domain.checks import read_check
-from holdfast.domain.model import Budget, GoalSpec, PlanSpec, Policy, TaskSpec
+from holdfast.domain.model import Budget, GoalSpec, PlanSpec, Policy, Priority, TaskSpec, Tier
 from holdfast.domain.ports import Progress, Usage
 from holdfast.engine import pause, resume, submit
 from holdfast.engine.outlook import goal_result
@@ -53,6 +53,8 @@ class Wish:
     plan: Path | None = None
     policy: Policy = field(default_factory=Policy)
     budget: Budget = field(default_factory=Budget)
+    tier: Tier = "unknown"
+    priority: Priority = "normal"
 
 
 def home_for(start: Path, configured: str = "") -> Path:
@@ -180,24 +182,39 @@ def _plan(wish: Wish) -> PlanSpec:
     if wish.plan is not None:
         return read_plan(wish.plan, policy=wish.policy, checks=checks)
     task = TaskSpec(
-        key="task", title=wish.text, prompt=wish.text, checks=checks, policy=wish.policy
+        key="task",
+        title=wish.text,
+        prompt=wish.text,
+        checks=checks,
+        tier=wish.tier,
+        priority=wish.priority,
+        policy=wish.policy,
     )
     return PlanSpec(tasks=(task,))
 
 
 def _without_secrets(app: App, plan: PlanSpec) -> PlanSpec:
-    """A plan as it may be stored: texts redacted, a credential anywhere else refused."""
+    """A plan as it may be stored: texts redacted, commands that hold a credential refused."""
     for task in plan.tasks:
-        for text in (*task.checks, task.command, task.key, *task.files, *task.requires):
-            if app.redact(text) != text:
+        proofs = (*task.preconditions, *task.checks, *task.postconditions)
+        for command in (*proofs, task.command):
+            if app.redact(command) != command:
                 raise Refused(
-                    f"task {app.redact(task.key)!r} holds a credential in a command, key or file "
-                    "name, which would be stored",
+                    f"a command of task {task.key!r} holds a credential, which would be stored",
                     hint="put it into a file of the repository's ignored ones and read it there",
                     code="secret_in_command",
                 )
     tasks = (
-        replace(task, prompt=app.redact(task.prompt), title=app.redact(task.title))
+        replace(
+            task,
+            prompt=app.redact(task.prompt),
+            title=app.redact(task.title),
+            context=app.redact(task.context),
+            success_criteria=tuple(map(app.redact, task.success_criteria)),
+            file_hints=tuple(
+                replace(hint, reason=app.redact(hint.reason)) for hint in task.file_hints
+            ),
+        )
         for task in plan.tasks
     )
     return replace(plan, tasks=tuple(tasks))

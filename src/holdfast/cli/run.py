@@ -13,12 +13,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 from pathlib import Path
+from typing import get_args
 
 from holdfast.app.goals import EXIT, Wish, start, work
 from holdfast.cli.common import add_place, opened, show_result
 from holdfast.cli.console import Console
 from holdfast.config import Settings
-from holdfast.domain.model import Budget, Policy
+from holdfast.domain.model import Budget, Policy, Priority, Tier
 from holdfast.errors import Refused
 
 
@@ -37,6 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget-usd", type=float, metavar="X", help="money it may spend")
     parser.add_argument("--budget-tokens", type=int, metavar="N", help="tokens it may spend")
     parser.add_argument("--max-turns", type=int, metavar="N", help="round trips per attempt")
+    parser.add_argument(
+        "--tier", choices=get_args(Tier), default="unknown", help="how hard it is (default: judged)"
+    )
+    parser.add_argument(
+        "--priority", choices=get_args(Priority), default="normal", help="its lane among tasks"
+    )
     parser.add_argument("--slots", type=int, metavar="N", help="tasks at the same time")
     parser.add_argument(
         "--calls", choices=("native", "json"), default="native", help="how tools are called"
@@ -46,6 +53,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     if not arguments.goal.strip():
         raise Refused("the goal is empty", hint='holdfast run "what you want"')
+    if arguments.max_turns is not None and arguments.max_turns < 1:
+        raise Refused(f"--max-turns is {arguments.max_turns}; it must be at least 1")
+    if arguments.plan is not None and (arguments.tier, arguments.priority) != ("unknown", "normal"):
+        raise Refused("--tier and --priority are for a goal without a plan", hint="say it per task")
     flags = {
         name: getattr(arguments, name)
         for name in ("model", "budget_usd", "budget_tokens", "max_turns", "slots")
@@ -59,6 +70,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             checks=tuple(arguments.check),
             plan=arguments.plan,
             policy=policy(settings, arguments.calls),
+            tier=arguments.tier,
+            priority=arguments.priority,
             budget=Budget(tokens=settings.budget_tokens, usd=settings.budget_usd),
         )
         goal = asyncio.run(start(app, wish))
@@ -70,9 +83,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 def policy(settings: Settings, calls: str) -> Policy:
     """The policy of a task as the settings have it."""
-    for name in ("max_turns", "slots"):
-        if getattr(settings, name) < 1:
-            raise Refused(f"{name} is {getattr(settings, name)}; it must be at least 1")
+    if settings.slots < 1:
+        raise Refused(f"slots is {settings.slots}; it must be at least 1")
+    for name in ("max_turns", "attempt_s"):
+        if getattr(settings, name) < 0:
+            raise Refused(f"{name} is {getattr(settings, name)}; 0 means by the task's tier")
     for name in ("budget_usd", "budget_tokens"):
         if getattr(settings, name) < 0:
             raise Refused(f"{name} is {getattr(settings, name)}; 0 means no limit")

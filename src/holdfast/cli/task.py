@@ -46,8 +46,16 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     console.say(f"  {found['kind']}, {found['state']} {found['reason']}")
     for other in found["blocked_by"]:
         console.say(f"  blocked by {other['key']} ({other['task']}), which is {other['state']}")
-    for check in found["checks"]:
-        console.say(f"  check {check}")
+    limits = f"{found['policy']['max_turns']} turns, {found['policy']['attempt_s']:g} s"
+    console.say(f"  tier {found['tier']} ({limits}), priority {found['priority']}")
+    console.say(f"  the heuristic says {found['tier_guess']}: {found['tier_reason']}")
+    for clause in ("precondition", "check", "postcondition"):
+        for line in found[f"{clause}s"]:
+            console.say(f"  {clause} {line}")
+    for name, source in found["inputs"].items():
+        console.say(f"  input {name} = {source}")
+    if found["effects"] is not None:
+        console.say(f"  effects {', '.join(found['effects']) or 'nothing'}")
     for attempt in found["attempts"]:
         console.say("  " + attempt_line(attempt))
     return 0

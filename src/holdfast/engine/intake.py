@@ -6,13 +6,15 @@ Each is one function in one transaction, so a goal is never left half-made.
 from __future__ import annotations
 
 from holdfast.domain import graph
-from holdfast.domain.checks import read_check
-from holdfast.domain.model import GoalSpec, PlanSpec
+from holdfast.domain.contract import validate
+from holdfast.domain.model import RANKS, GoalSpec, PlanSpec, TaskSpec
+from holdfast.domain.tiers import guess, tier_of, with_limits
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.rows import encode, need
 from holdfast.engine.settle import end_cancelled, plan_progress, unblock
 from holdfast.errors import Refused
 from holdfast.store import Row, Tx, transition
+from holdfast.trace.events import compact
 
 
 def submit(tx: Tx, goal: GoalSpec, plan: PlanSpec) -> int:
@@ -168,8 +170,12 @@ def _validate(plan: PlanSpec) -> None:
         raise Refused(f"the plan names {twice[0]!r} twice", code="plan_duplicate")
     graph.validate({task.key: task.requires for task in plan.tasks})
     for task in plan.tasks:
-        for line in task.checks:
-            read_check(line)
+        try:
+            validate(task)
+        except Refused as error:
+            raise Refused(
+                f"task {task.key!r}: {error.message}", hint=error.hint, code=error.code
+            ) from error
 
 
 def _add_tasks(tx: Tx, goal_id: int, plan_id: int, plan: PlanSpec) -> None:
@@ -192,16 +198,28 @@ def _add_tasks(tx: Tx, goal_id: int, plan_id: int, plan: PlanSpec) -> None:
                 "goal": goal_id,
                 "key": spec.key,
                 "position": position,
-                "priority": spec.priority,
-                "spec": encode(spec).decode(),
+                "priority": RANKS[spec.priority],
+                "spec": encode(with_limits(spec)).decode(),
             },
         )
+        _record_tier(tx, goal_id, task_id, spec)
     for spec in plan.tasks:
         for kind, keys in (("requires", spec.requires), ("refers", spec.refers)):
             for key in keys:
                 if key not in ids:
                     raise Refused(f"task {spec.key!r} refers to {key!r}, which is not in the plan")
                 tx.run("link.add", from_id=ids[spec.key], to_id=ids[key], kind=kind)
+
+
+def _record_tier(tx: Tx, goal_id: int, task_id: int, spec: TaskSpec) -> None:
+    """The tier in force beside what the heuristic says, so that the two can be compared."""
+    if spec.kind not in ("agent", "model"):
+        return
+    found = guess(spec)
+    said = "was said" if spec.tier != "unknown" else "was not said"
+    reason = f"the tier {said}; the heuristic says {found.tier}: {found.reason}"
+    body = {"question": "which tier?", "answer": tier_of(spec), "reason": reason}
+    tx.log("decision", encode(compact("decision", body)), goal=goal_id, task=task_id)
 
 
 def _task_event(tx: Tx, task: Row, event: str, reason: str = "") -> None:
