@@ -26,8 +26,8 @@ quick: setup-dev  ## the tests without the slow ones
 kill-proof: setup-dev  ## SIGKILL at every transaction and child process of a goal (ten minutes)
 	KILL_PROOF_ALL=1 $(BIN)/python -m pytest -q -n 2 tests/e2e/test_kill_machinery.py
 
-simulate: setup-dev  ## play more seeds of the simulated world: SEEDS=7 or SEEDS=0-999
-	SEEDS=$(or $(SEEDS),0-999) $(BIN)/python -m pytest -q -n 2 tests/simulate/test_seeds.py
+simulate: setup-dev  ## play more seeds: SEEDS=7 one again, SEEDS=0-1999 (three minutes a thousand)
+	SEEDS=$(or $(SEEDS),0-1999) $(BIN)/python -m pytest -q -n 2 tests/simulate/test_seeds.py
 
 gates: setup-dev  ## format, lint, types, layers
 	$(BIN)/ruff format --check .

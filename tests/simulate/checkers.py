@@ -10,11 +10,13 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from holdfast.domain.lifecycle import ABSORBING
+from simulate.scripts import SECRET
 
 KEYS = {
     "goals": ("id",),
@@ -25,8 +27,10 @@ KEYS = {
     "steps": ("task_id", "take", "key", "generation"),
 }
 _SELECT = {table: f"SELECT * FROM {table}" for table in KEYS}
-_LOG = """SELECT seq, at_ms, kind, goal_id, task_id, attempt, machine, entity, source, event, target
+_LOG = """SELECT seq, at_ms, kind, goal_id, task_id, attempt, machine, entity, source, event,
+                 target, body
           FROM log WHERE seq > ? ORDER BY seq"""
+_BLOBS = "SELECT rowid, bytes FROM blobs WHERE rowid > ?"
 
 Row = Any
 
@@ -56,6 +60,7 @@ class Rows:
     forced: set[tuple[int, int]] = field(default_factory=set)
     log: list[Row] = field(default_factory=list)
     fresh: list[Row] = field(default_factory=list)
+    blobs: list[Row] = field(default_factory=list)
 
 
 class Observer:
@@ -64,6 +69,7 @@ class Observer:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
+        self._blobs = 0
         self.rows = Rows()
         self.facts: Counter[str] = Counter()
 
@@ -80,6 +86,16 @@ class Observer:
         if broken:
             broken[0].invariants = {name for error in broken for name in error.invariants}
             raise broken[0]
+
+    def search(self) -> None:
+        """I9 once more, in every byte of the store's files and of a copy of it. Raises `Broken`."""
+        copy = self._path.with_name("copy.db")
+        with closing(sqlite3.connect(copy)) as connection:
+            self._connect().backup(connection)
+        for path in self._path.parent.iterdir():
+            if SECRET in path.read_bytes():
+                raise Broken("I9", f"{path.name} holds the secret")
+        copy.unlink()
 
     def close(self) -> None:
         if self._connection is not None:
@@ -107,6 +123,8 @@ class Observer:
         rows.fresh = connection.execute(_LOG, (last,)).fetchall()
         rows.log = self.rows.log
         rows.log.extend(rows.fresh)
+        rows.blobs = connection.execute(_BLOBS, (self._blobs,)).fetchall()
+        self._blobs = rows.blobs[-1]["rowid"] if rows.blobs else self._blobs
         connection.execute("COMMIT")
         return rows
 
@@ -260,6 +278,24 @@ def briefed(before: Rows, now: Rows) -> int:
     return seen
 
 
+def hidden(before: Rows, now: Rows) -> int:
+    """I9: no secret in any row that is new or changed, nor in any event or blob."""
+    seen = 0
+    written: list[Row] = [*now.fresh, *now.blobs]
+    for table in KEYS:
+        old = getattr(before, table)
+        written += [row for key, row in getattr(now, table).items() if row != old.get(key)]
+    for row in written:
+        for name in row.keys():  # noqa: SIM118  a row is no mapping
+            value = row[name]
+            content = value.encode() if isinstance(value, str) else value
+            if isinstance(content, bytes):
+                seen += _MARK in content
+                if SECRET in content:
+                    raise Broken("I9", f"{name} of {dict(row)} holds the secret")
+    return seen
+
+
 def undone_backwards(before: Rows, now: Rows) -> int:
     """I10: compensations are planned and end in the reverse order of completion."""
     plans = {key for key, row in now.plans.items() if row["source"] == "undo"}
@@ -349,6 +385,7 @@ def _entity(machine: str, key: Any) -> str:
     return str(key)
 
 
+_MARK = b"[redacted:"
 _MACHINES = {
     "goals": "goal",
     "plans": "plan",
@@ -366,6 +403,7 @@ CHECKERS: dict[str, Callable[[Rows, Rows], int]] = {
     "I6": folded,
     "I7": within_budget,
     "I8": briefed,
+    "I9": hidden,
     "I10": undone_backwards,
     "I11": proved,
     "I13": never_twice,

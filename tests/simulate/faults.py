@@ -7,13 +7,31 @@ it had not committed is gone when the file is opened again.
 
 import sqlite3
 import types
+from collections import Counter
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from holdfast.engine import Engine
 
 Fault = Literal["crash", "fail", "lose"]
+
+# Design §6, and what is counted when it really happens: a fault that was only wished for is none.
+FAULTS = {
+    "crash before a statement": "crash at the n-th statement",
+    "crash after a statement": "crash at the n-th statement",
+    "crash at a boundary": "crash at the n-th port boundary",
+    "killed between statements": "crash anywhere else",
+    "reply lost": "lost reply",
+    "settled twice": "duplicate settle",
+    "settled late": "late settle",
+    "clock went forwards": "clock jump",
+    "clock went back": "clock jump",
+    "model was slow": "slow model",
+    "model was malformed": "malformed model",
+    "disk was full": "full disk",
+    "killed during compensation": "kill during compensation",
+}
 
 
 class Killed(BaseException):
@@ -64,8 +82,11 @@ class Wire:
     COMMIT happen and tells the caller that it did not.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, happened: Counter[str] | None = None
+    ) -> None:
         self._connection = connection
+        self._happened: Counter[str] = Counter() if happened is None else happened
         self.statements = 0
         self.dead = False
         self._fault: Fault | None = None
@@ -88,13 +109,15 @@ class Wire:
         self.statements += 1
         fault = self._due(sql)
         if fault == "crash" and not self._after:
-            self._die()
+            self.die("crash before a statement")
         if fault == "fail":
+            self._happened["disk was full"] += 1
             raise sqlite3.OperationalError("database or disk is full")
         cursor = self._connection.execute(sql, *values)
         if fault == "crash":
-            self._die()
+            self.die("crash after a statement")
         if fault == "lose":
+            self._happened["reply lost"] += 1
             raise sqlite3.OperationalError("disk I/O error")
         return cursor
 
@@ -120,7 +143,8 @@ class Wire:
         fault, self._fault = self._fault, None
         return fault
 
-    def _die(self) -> None:
+    def die(self, how: str) -> NoReturn:
+        self._happened[how] += 1
         self.dead = True
         raise Killed
 
@@ -128,11 +152,18 @@ class Wire:
 class SimEngine(Engine):
     """The real engine, inline: a coroutine's call runs on the spot, and everyone can look after."""
 
-    def __init__(self, path: Path, clock: SimClock, observe: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        clock: SimClock,
+        observe: Callable[[], None],
+        happened: Counter[str] | None = None,
+    ) -> None:
         super().__init__(path, clock, shared=False)
         raw: Any = self._writer._connection
         raw.execute("PRAGMA synchronous = OFF")  # no power is lost here, only processes
-        self.wire = Wire(raw)
+        self.wire = Wire(raw, happened)
+        self._deadly = 0
         self._writer._connection = self.wire  # type: ignore[assignment]  # the seam of all faults
         self._observe = observe
         self.closed = False
@@ -146,6 +177,22 @@ class SimEngine(Engine):
     async def acall(self, use_case: Any, *args: Any, **kwargs: Any) -> Any:
         await pause()
         return self.call(use_case, *args, **kwargs)
+
+    def die_at_boundary(self, nth: int) -> None:
+        """End the process at the n-th boundary from now, of a step or around a port's effect."""
+        self._deadly = nth
+
+    def boundary(self, name: str, key: str) -> None:
+        """The journal's probe; ports call it as well."""
+        if self._deadly:
+            self._deadly -= 1
+            if not self._deadly:
+                self.wire.die("crash at a boundary")
+
+    def calm(self) -> None:
+        """Whatever fault still waits does not happen."""
+        self._deadly = 0
+        self.wire.disarm()
 
     def abandon(self) -> None:
         """What the kernel does to a killed process: descriptors close, nothing is committed."""

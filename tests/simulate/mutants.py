@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 
+from holdfast.adapters import diffs
+from holdfast.adapters.models import replies
 from holdfast.agent import loop
 from holdfast.agent.journal import LiveJournal
 from holdfast.domain import decide, lifecycle
 from holdfast.engine import undo
 from holdfast.store import queries, tx
+from holdfast.trace import redact
 
 settling: Any = import_module("holdfast.engine.settle")  # the package names its use case so too
 
@@ -91,6 +94,20 @@ def _silent_retry(patch: pytest.MonkeyPatch) -> None:
 
 def _no_reserve(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(decide, "reserve", lambda budget, spent, tokens, nusd: None)
+
+
+def _one_form(patch: pytest.MonkeyPatch) -> None:
+    """A configured credential is looked for only as it stands in a web address."""
+    patch.setattr(redact, "_forms", lambda secret: [f"={secret}&"])
+
+
+def _raw_diff(patch: pytest.MonkeyPatch) -> None:
+    original = diffs.summary
+    patch.setattr(diffs, "summary", lambda diff, redact: original(diff, str))
+
+
+def _raw_arguments(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(replies, "_redact_arguments", lambda text, redact: text)
 
 
 def _oldest_first(patch: pytest.MonkeyPatch) -> None:
@@ -177,6 +194,9 @@ MUTANTS = (
         "a take's bundle can be exchanged",
         statement("take.brief", " AND bundle_sha256 = ''", ""),
     ),
+    Mutant("I9", "a credential is known in one spelling only", _one_form),
+    Mutant("I9", "what a step changed is told as it is", _raw_diff),
+    Mutant("I9", "the arguments of a call are not redacted", _raw_arguments),
     Mutant("I10", "the oldest work is undone first", _oldest_first),
     Mutant("I10", "completion is ordered by a clock that jumps", _by_the_clock),
     Mutant("I11", "an absent check passes", _absent_passes),

@@ -12,6 +12,8 @@ from holdfast.domain.model import Budget, GoalSpec, PlanSpec, Policy, TaskSpec
 from holdfast.domain.ports import Effect
 
 RESERVE_TOKENS = 50
+# What every model, tool, check, file and person of the world says aloud, and no row may hold (I9).
+SECRET = b"simulated-credential-0815"
 Ending = Literal["answer", "transient", "partial", "policy", "interrupted"]
 
 
@@ -101,3 +103,10 @@ def make_script(seed: str, key: str) -> Script:
         verdicts=tuple(verdicts),
         asks=chance.random() < 0.2,
     )
+
+
+def make_undo(seed: str, key: str) -> Script:
+    """What walks a task back: a few steps that may be repeated, and then it is undone."""
+    chance = random.Random(f"undo {seed} {key}")
+    acts = tuple(Act(key=f"undo:{n:04}", effect="idempotent") for n in range(chance.randint(1, 3)))
+    return Script(acts=acts, endings=("answer",), verdicts=((),), asks=False)

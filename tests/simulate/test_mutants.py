@@ -1,12 +1,15 @@
 """Every invariant has a checker that catches its planted bug, and none checks nothing."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 
 from simulate.checkers import CHECKERS, Broken
+from simulate.faults import FAULTS
+from simulate.moves import CHAOS
 from simulate.mutants import MUTANTS, Mutant
-from simulate.world import CHAOS, run_seed, workplace
+from simulate.world import run_seed, workplace
 
 SEEDS_MAX = 60
 
@@ -32,23 +35,43 @@ def test_every_invariant_has_a_mutant() -> None:
     assert {mutant.invariant for mutant in MUTANTS} == {*CHECKERS, "I12"}
 
 
-def test_no_checker_checks_nothing_and_every_fault_happens() -> None:
+def played(seeds: Iterable[int]) -> tuple[Counter[str], Counter[str]]:
+    """What the checkers looked at and what happened in some seeds."""
     facts: Counter[str] = Counter()
     happened: Counter[str] = Counter()
-    for seed in range(20):
+    for seed in seeds:
         with workplace() as folder:
             world = run_seed(seed, folder)
         facts += world.observer.facts
         happened += world.happened
+    return facts, happened
+
+
+def missing(happened: Counter[str]) -> set[str]:
+    """The faults and turns that never came."""
+    wanted = {*FAULTS, *(move.__name__ for move in CHAOS)}
+    turns = {"process died", "zombie stopped", "second bundle refused", "settled again", "refused"}
+    return (wanted | turns) - set(happened)
+
+
+def test_no_checker_checks_nothing_and_every_fault_happens() -> None:
+    facts, happened = played(range(20))
     assert set(facts) == set(CHECKERS), f"looked at nothing: {set(CHECKERS) - set(facts)}"
-    wanted = {move.__name__ for move in CHAOS} | {
-        "process died",
-        "zombie stopped",
-        "second bundle refused",
-        "settled again",
-        "refused",
-    }
-    assert wanted <= set(happened), f"never happened: {sorted(wanted - set(happened))}"
+    assert missing(happened) == set()
+
+
+@pytest.mark.parametrize(
+    ("part", "silent"),
+    [
+        ("Wire.arm", {"crash before a statement", "crash after a statement", "disk was full"}),
+        ("SimEngine.die_at_boundary", {"crash at a boundary"}),
+    ],
+)
+def test_a_fault_that_is_armed_and_never_fires_is_missed(
+    part: str, silent: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"simulate.faults.{part}", lambda *_, **__: None)
+    assert silent <= missing(played(range(20))[1])
 
 
 def test_the_same_seed_is_the_same_run() -> None:

@@ -21,30 +21,24 @@ import msgspec
 
 from holdfast.agent import loop
 from holdfast.agent.journal import Effectful, LiveJournal, Performed, Undecided
-from holdfast.domain.model import CheckResult, Claim, Fence, Outcome
-from holdfast.domain.ports import Usage
-from holdfast.engine import (
-    brief,
-    cancel,
-    claim,
-    compensate,
-    expire,
-    force,
-    holders,
-    renew,
-    resume,
-    settle,
-    signal,
-    submit,
-)
-from holdfast.engine import pause as pause_goal
+from holdfast.domain.model import Claim, Fence, Outcome
+from holdfast.engine import brief, claim, compensate, renew, settle, submit
 from holdfast.errors import Exhausted, Refused, Stale, Unavailable
 from holdfast.store import Tx
 from simulate.checkers import Broken, Observer, at_rest
 from simulate.faults import Killed, SimClock, SimEngine, pause
-from simulate.scripts import RESERVE_TOKENS, Act, Script, make_goal, make_plan, make_script
+from simulate.moves import CHAOS, LEASE_S, UNDOING, Move, answer, go_on, nothing, reap
+from simulate.ports import SPOKEN, Ports
+from simulate.scripts import (
+    RESERVE_TOKENS,
+    Act,
+    Script,
+    make_goal,
+    make_plan,
+    make_script,
+    make_undo,
+)
 
-LEASE_S = 5.0
 PROCESSES = 2
 SLOTS = 2
 CALM_TICKS_MAX = 400
@@ -52,11 +46,15 @@ Journey = Coroutine[Any, Any, None]
 
 
 class Process:
-    """One holdfast process: an engine of its own and the workers that die with it."""
+    """One holdfast process: an engine of its own and the workers that die with it.
 
-    def __init__(self, name: str, path: Path, clock: SimClock, observe: Callable[[], None]) -> None:
-        self.name, self.engine = name, SimEngine(path, clock, observe)
+    `undoing` counts those that walk work back.
+    """
+
+    def __init__(self, name: str, engine: SimEngine) -> None:
+        self.name, self.engine = name, engine
         self.workers: dict[str, Journey] = {}
+        self.undoing = 0
 
 
 class World:
@@ -70,6 +68,7 @@ class World:
         self.observer = Observer(self.path)
         self.effects: Counter[tuple[int, str]] = Counter()
         self.happened: Counter[str] = Counter()
+        self.ports = Ports(self.clock, self.happened)
         self.settled: list[tuple[Fence, Outcome]] = []
         self.performing: Counter[int] = Counter()
         self.scripts: dict[int, Script] = {}
@@ -80,7 +79,8 @@ class World:
         """Submit, let things go wrong for some ticks, then calm down until every goal has ended."""
         for index in range(self.goals):
             name = f"{self.seed}.{index}"
-            self._ask(submit, make_goal(name), make_plan(name))
+            goal = replace(make_goal(name), text=self.ports.redact(f"Use {SPOKEN}"))
+            self.ask(submit, goal, make_plan(name))
         if self.faults:
             peace = (nothing,) * self.chance.choice((0, 20, 60))
             for _ in range(ticks):
@@ -89,16 +89,20 @@ class World:
         if self.chance.random() < 0.5:
             for goal_id in self.observer.rows.goals:
                 self._undo(goal_id)
+            if self.faults:
+                for _ in range(ticks // 4):
+                    self._tick(self.chance.choice(UNDOING))
             self._calm()
+        self.observer.search()
 
     def close(self) -> None:
         for process in self.processes:
-            self._bury(process)
+            self.bury(process)
         self.observer.close()
 
     # --- the scheduler ----------------------------------------------------------------------------
 
-    def _tick(self, move: Callable[["World"], None]) -> None:
+    def _tick(self, move: Move) -> None:
         for _ in range(self.chance.randrange(10)):
             self._step(self.chance.randrange(PROCESSES))
         self.clock.advance(self.chance.randrange(300))
@@ -114,8 +118,9 @@ class World:
     def _calm(self) -> None:
         """Faults are off: the person answers, paused goals go on, and all must end (I12)."""
         self.clock.set_right()
+        self.ports.slow = self.ports.malformed = 0
         for process in self.processes:
-            process.engine.wire.disarm()
+            process.engine.calm()
         for _ in range(CALM_TICKS_MAX):
             for index in (*range(PROCESSES),) * 4:
                 self._step(index)
@@ -132,7 +137,7 @@ class World:
 
     def _undo(self, goal_id: int) -> None:
         try:
-            self._ask(compensate, goal_id)
+            self.ask(compensate, goal_id)
         except Refused:
             self.happened["nothing to undo"] += 1
 
@@ -149,23 +154,26 @@ class World:
         process = self.processes[index]
         while len(process.workers) < SLOTS:
             self._born += 1
-            process.workers[f"w{self._born:06}"] = self._life(process.engine, process.name)
+            process.workers[f"w{self._born:06}"] = self._life(process)
         name = self.chance.choice(sorted(process.workers))
         try:
             process.workers[name].send(None)
         except StopIteration:
             del process.workers[name]
         except Killed:
-            self._bury(process)
+            self.bury(process)
         except Stale:
             del process.workers[name]
             self.happened["zombie stopped"] += 1
 
     def _start(self, index: int) -> Process:
         self._born += 1
-        return Process(f"p{index}.{self._born}", self.path, self.clock, self.observer.look)
+        engine = SimEngine(self.path, self.clock, self.observer.look, self.happened)
+        return Process(f"p{index}.{self._born}", engine)
 
-    def _bury(self, process: Process) -> None:
+    def bury(self, process: Process) -> None:
+        """End a process as SIGKILL does, wherever its workers are."""
+        self.happened["killed during compensation"] += process.undoing > 0
         for journey in process.workers.values():
             journey.close()
         process.workers.clear()
@@ -176,7 +184,7 @@ class World:
     def _bury_the_dead(self) -> None:
         for process in self.processes:
             if process.engine.wire.dead:
-                self._bury(process)
+                self.bury(process)
 
     def _restart(self) -> None:
         for index, process in enumerate(self.processes):
@@ -185,19 +193,25 @@ class World:
 
     # --- a worker ---------------------------------------------------------------------------------
 
-    async def _life(self, engine: SimEngine, process: str) -> None:
+    async def _life(self, process: Process) -> None:
         """One claim from lease to end, as `worker.attempt` lives it."""
+        engine = process.engine
         try:
-            granted = await engine.acall(claim, process, lease_s=LEASE_S)
+            granted = await engine.acall(claim, process.name, lease_s=LEASE_S)
         except Unavailable:
             return
         if granted is None:
             return
         own_until = self.clock.monotonic_s() + LEASE_S
+        undoing = granted.spec.kind == "compensate"
+        process.undoing += undoing
         try:
             outcome = await self._attempt(engine, granted, own_until)
         except Unavailable as error:
-            outcome = Outcome(kind="failed", failure="transient", reason=error.code)
+            detail = self.ports.redact(str(error))
+            outcome = Outcome(kind="failed", failure="transient", reason=error.code, detail=detail)
+        finally:
+            process.undoing -= undoing
         try:
             await self._settle(engine, granted, outcome)
         except Unavailable:
@@ -205,23 +219,22 @@ class World:
 
     async def _attempt(self, engine: SimEngine, granted: Claim, own_until: float) -> Outcome:
         fence, script = granted.fence, self._script(granted)
-        if granted.spec.kind == "compensate":
-            return Outcome(kind="unverified", tree="undone", answer="undone")
         if not granted.bundle_sha256 or self.chance.random() < 0.2:
             # A changed prompt file must not change a take that has begun.
-            bundle = f"bundle {fence.task} {self.chance.choice('ab')}".encode()
+            text = f"bundle {fence.task} {self.chance.choice('ab')} {SPOKEN}"
+            bundle = self.ports.redact(text).encode()
             try:
                 await engine.acall(brief, fence, bundle, base_commit="c0", base_tree="t0")
             except Stale:
                 if not granted.bundle_sha256:
                     raise
                 self.happened["second bundle refused"] += 1
-        journal = LiveJournal(engine, fence, granted.steps, base_tree="t0")
+        journal = LiveJournal(engine, fence, granted.steps, base_tree="t0", probe=engine.boundary)
         if script.asks and journal.recorded("approval") is None:
             return Outcome(kind="waiting", reason="approval")
         try:
             for act in script.acts:
-                await journal.step(self._effectful(fence, act, own_until))
+                await journal.step(self._effectful(engine, fence, act, own_until))
                 if await engine.acall(renew, fence, lease_s=LEASE_S) == "cancel":
                     return Outcome(kind="cancelled", failure="cancelled", reason="interrupted")
                 own_until = self.clock.monotonic_s() + LEASE_S
@@ -229,6 +242,9 @@ class World:
             return Outcome(kind="waiting", reason="undecided", detail=error.row.key)
         except Exhausted as error:
             return Outcome(kind="partial", failure="budget", reason=error.resource)
+        if granted.spec.kind == "compensate":
+            await journal.flush()
+            return Outcome(kind="unverified", tree="undone", answer="undone")
         return await self._end(journal, script, fence)
 
     async def _end(self, journal: LiveJournal, script: Script, fence: Fence) -> Outcome:
@@ -243,26 +259,28 @@ class World:
             case "interrupted" if self.faults:
                 return Outcome(kind="cancelled", failure="cancelled", reason="interrupted")
             case _:
-                verdicts = script.checks(fence.take)
-                results = tuple(CheckResult(command="c", verdict=word) for word in verdicts)  # type: ignore[arg-type]
+                results = tuple(map(self.ports.checked, script.checks(fence.take)))
                 job: Any = SimpleNamespace(journal=journal)
                 return await loop.conclude(job, "done", results)
 
-    def _effectful(self, fence: Fence, act: Act, own_until: float) -> Effectful:
+    def _effectful(self, engine: SimEngine, fence: Fence, act: Act, own_until: float) -> Effectful:
         request = f'{{"do":"{act.key}","task":{fence.task}}}'
 
         async def perform() -> Performed:
             self.performing[fence.task] += 1
             try:
+                engine.boundary("before_port", act.key)
                 await pause()
+                performed = self.ports.perform(act)
                 if self.clock.monotonic_s() > own_until:
                     raise Stale("fenced by its own clock")
                 if act.effect == "irreversible":
                     self.effects[fence.task, act.key] += 1
+                engine.boundary("after_port", act.key)
                 await pause()
             finally:
                 self.performing[fence.task] -= 1
-            return Performed(result=b'"did"', usage=Usage(tokens_in=act.tokens))
+            return performed
 
         return Effectful(
             key=act.key,
@@ -300,12 +318,13 @@ class World:
         fence = granted.fence
         if fence.task not in self.scripts:
             name = f"{self.seed}.{fence.goal - 1}"
-            self.scripts[fence.task] = make_script(name, granted.spec.key)
+            made = make_undo if granted.spec.kind == "compensate" else make_script
+            self.scripts[fence.task] = made(name, granted.spec.key)
         return self.scripts[fence.task]
 
-    # --- the hands of the moves below -------------------------------------------------------------
+    # --- the hands of the moves -------------------------------------------------------------------
 
-    def _ask(self, use_case: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def ask(self, use_case: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Someone calls the engine, through a process that is alive."""
         return self.engine().call(use_case, *args, **kwargs)
 
@@ -321,141 +340,10 @@ class World:
         return self.chance.choice(sorted(self.observer.rows.tasks))
 
 
-def nothing(world: World) -> None:
-    """Most ticks only work goes on."""
-
-
-def reap(world: World) -> None:
-    """Who holds a dead worker's lock expires its attempts; who is silent loses them by time."""
-    alive = {process.name for process in world.processes}
-    engine = world.engine()
-    for worker, fence, until_ms in engine.read(holders):
-        if worker not in alive:
-            engine.call(expire, fence, reason="died")
-        elif until_ms < world.clock.now_ms():
-            engine.call(expire, fence, reason="silent")
-
-
-def answer(world: World) -> None:
-    """A person answers what waits: an approval, or whether a lost effect happened.
-
-    They look first, and answer only when nobody can still be performing it.
-    """
-    rows = world.observer.rows
-    for task_id, task in rows.tasks.items():
-        if task["state"] != "waiting" or world.performing[task_id]:
-            continue
-        asked = [
-            key
-            for key, step in rows.steps.items()
-            if key[:2] == (task_id, task["take"])
-            and step["state"] == "unknown"
-            and (*key[:2], f"{key[2]}/answer#{key[3]}", 1) not in rows.steps
-        ]
-        if not asked:
-            world._ask(signal, task_id, "approval", "yes")
-            continue
-        _, _, name, generation = asked[0]
-        word = "it happened" if world.effects[task_id, name] else "redo"
-        world._ask(signal, task_id, f"{name}/answer#{generation}", word)
-
-
-def go_on(world: World) -> None:
-    for goal_id in world.observer.rows.goals:
-        world._ask(resume, goal_id)
-
-
-def slow(world: World) -> None:
-    """Time passes, nobody works: leases run out under workers that will wake up."""
-    world.clock.advance(int(LEASE_S * 1000) + 1)
-    reap(world)
-
-
-def jump(world: World) -> None:
-    world.clock.jump(world.chance.choice((-3_600_000, -2000, 2000, 60_000)))
-
-
-def crash(world: World) -> None:
-    """A process dies at the n-th statement from now, before or after SQLite saw it."""
-    wire = world.engine().wire
-    wire.arm("crash", world.chance.randint(1, 25), after=world.chance.random() < 0.5)
-
-
-def kill(world: World) -> None:
-    """A process dies between two statements, at whatever boundary its workers are."""
-    world._bury(world.chance.choice(world.processes))
-
-
-def full_disk(world: World) -> None:
-    wire = world.engine().wire
-    wire.arm("fail", world.chance.randint(1, 12))
-
-
-def lost_reply(world: World) -> None:
-    world.engine().wire.arm("lose")
-
-
-def settle_again(world: World) -> None:
-    """A report arrives a second time, much later; the same answer, or `Stale`, but no change."""
-    if world.settled:
-        fence, outcome = world.chance.choice(world.settled)
-        if world.observer.rows.attempts[fence.task, fence.attempt]["state"] == "ended":
-            world._ask(settle, fence, outcome)
-
-
-def settle_late(world: World) -> None:
-    """A zombie reports something else about an attempt that has ended."""
-    ended = [key for key, row in world.observer.rows.attempts.items() if row["state"] == "ended"]
-    if ended:
-        task, number = world.chance.choice(sorted(ended))
-        take = world.observer.rows.attempts[task, number]["take"]
-        goal = world.observer.rows.tasks[task]["goal_id"]
-        fence = Fence(task=task, attempt=number, take=take, goal=goal)
-        world._ask(settle, fence, Outcome(kind="unverified", answer="late"))
-
-
-def pause_one(world: World) -> None:
-    world._ask(pause_goal, world.some_goal())
-
-
-def cancel_one(world: World) -> None:
-    if world.chance.random() < 0.15:
-        world._ask(cancel, world.some_goal())
-
-
-def force_one(world: World) -> None:
-    if world.observer.rows.requires and world.chance.random() < 0.2:
-        task_id, needed = world.chance.choice(world.observer.rows.requires)
-        world._ask(force, task_id, needed, reason="the person insists")
-
-
-def undo_one(world: World) -> None:
-    world._ask(compensate, world.some_goal())
-
-
 def _tip(tx: Tx, goal: int, undoing: bool) -> str:
     row = tx.one("goal.get", id=goal)
     assert row is not None
     return str(row["branch_commit" if undoing else "tip_commit"])
-
-
-CHAOS: tuple[Callable[[World], None], ...] = (
-    *(nothing,) * 10,
-    *(reap, answer, go_on) * 2,
-    slow,
-    jump,
-    crash,
-    crash,
-    kill,
-    full_disk,
-    lost_reply,
-    settle_again,
-    settle_late,
-    pause_one,
-    cancel_one,
-    force_one,
-    undo_one,
-)
 
 
 @contextmanager

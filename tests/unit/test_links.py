@@ -38,6 +38,8 @@ def test_a_link_is_made_once_and_seen_from_both_ends(w: World) -> None:
     assert w.engine.call(create_link, 1, 2, "refers") is False
     assert [link["task"] for link in w.engine.read(list_links, 1)["outgoing"]] == [2]
     assert w.engine.read(list_links, 2)["incoming"][0] == {
+        "from_id": 1,
+        "to_id": 2,
         "task": 1,
         "key": "a",
         "kind": "refers",

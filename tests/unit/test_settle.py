@@ -1,5 +1,6 @@
 """Ending attempts: what follows for task, plan and goal, and what a late report may not do."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from holdfast.engine.outlook import (
 )
 from holdfast.engine.record import attempt_record, parse_attempt
 from holdfast.errors import NotFound, Refused, Stale
+from holdfast.trace.events import readable
 
 PASSED = {"checks": (CheckResult(command="true", verdict="pass"),)}
 
@@ -328,6 +330,22 @@ def test_a_call_that_was_cut_short_counts_as_spent_when_its_attempt_is_cancelled
     desk.intend(granted, kind="model", reserve_tokens=70)
     desk.settle(granted, "cancelled", failure="cancelled", reason="interrupted")
     assert desk.rows("SELECT tokens_in FROM attempts")[0]["tokens_in"] == 70
+    (event,) = desk.rows("SELECT payload FROM events WHERE event_type = 'llm_call'")
+    call = readable("llm_call", json.loads(event["payload"]))
+    assert (call["tokens_total"], call["estimated"], call["model"]) == (70, True, "unknown")
+
+
+def test_a_call_that_was_cut_short_is_told_of_the_model_that_was_asked_last(desk: Desk) -> None:
+    desk.goal()
+    granted = desk.claim()
+    for at, request in enumerate((b'{"model":"one"}', b'{"model":"two"}', b"{}", b"{}"), start=1):
+        desk.intend(granted, f"t{at}", kind="model", request=request, position=at, reserve_nusd=at)
+        if at != 3:
+            desk.done(granted, f"t{at}")
+    desk.call(expire, granted.fence, reason="died")
+    (event,) = desk.rows("SELECT payload FROM events WHERE event_type = 'llm_call'")
+    call = readable("llm_call", json.loads(event["payload"]))
+    assert (call["model"], call["step"], call["cost_nusd"]) == ("two", "t3", 3)
 
 
 def test_a_lost_task_can_be_claimed_at_once_though_the_clock_was_set_back(desk: Desk) -> None:

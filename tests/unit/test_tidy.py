@@ -38,7 +38,7 @@ HOMES = {
     ),
     r"^\s*(import|from) (pickle|marshal|shelve)\b": (),
     r"\bshell\s*=\s*True\b|\bos\.system\b|\bos\.popen\b": (),
-    r"(?<![\w.])(eval|exec)\(": ("lang/",),
+    r"(?<![\w.])(eval|exec)\(": ("lang/", "trace/run.py"),
     r"(?<![\w.])print\(": (),
 }
 
@@ -74,7 +74,7 @@ def test_a_function_local_import_points_down_as_well() -> None:
     layers = [
         {"cli"},
         {"app"},
-        {"worker", "testing"},
+        {"worker", "testing", "web"},
         {"agent"},
         {"engine", "adapters"},
         {"context"},

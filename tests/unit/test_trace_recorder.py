@@ -138,10 +138,16 @@ def test_token_summary_is_over_all_rows_after_many_calls_and_a_restart(tmp_path:
     assert summary["models"]["small"] == {
         "calls": 5000,
         "unknown_calls": 1000,
+        "estimated_calls": 0,
         "tokens_in": 8000,
         "tokens_out": 4000,
+        "tokens_cached": 0,
+        "tokens_reasoning": 0,
         "tokens_total": 12_000,
+        "cost_nusd": 0,
+        "unpriced_calls": 5000,
     }
+    assert summary["cost_usd"] is None, "what has no price is not free"
     assert summary["unknown_calls"] == 1000
     assert summary["total_tokens"] == 9000 * 3 + 10
     assert row is not None

@@ -7,7 +7,7 @@ outputs, files and settings give the same bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.agent import prompts
 from holdfast.agent.chain import chain
@@ -178,7 +178,13 @@ def _proofs(task: TaskSpec) -> list[str]:
 
 def _candidates(claim: Claim, around: Surroundings) -> list[Candidate]:
     """Everything that could be shown, with what people decided about it."""
-    return steered([*_named(claim, around), *around.more], around.steers)
+    found = [
+        replace(item, excluded=item.excluded or "nobody asked for it")
+        if item.kind in around.rules.without
+        else item
+        for item in [*_named(claim, around), *around.more]
+    ]
+    return steered(found, around.steers)
 
 
 def _pinned(claim: Claim, around: Surroundings) -> list[Candidate]:

@@ -130,7 +130,7 @@ async def ask(job: Job, talk: Conversation, name: str) -> Reply:
             await job.journal.decision(key, recorded, move.target, reason, question="which model?")
         move = msgspec.json.decode(recorded, type=Move)
         said = f"{name} {move.source} → {move.target}: {move.reason}"
-        job.sink.show(_progress(job, "model", said))
+        job.sink.show(_progress(job, "model", said, name))
         talk.move(move.target)
     raise AssertionError("count() does not end")
 
@@ -142,6 +142,7 @@ async def _ask_one(job: Job, talk: Conversation, key: str) -> Reply:
     specs = {spec.name: spec for spec in job.bundle.tools}
 
     async def perform() -> Performed:
+        job.sink.show(_progress(job, "asking", model, key))
         started = job.clock.monotonic_s() if job.clock else 0.0
         reply = await job.model(model).complete(request)
         took = (job.clock.monotonic_s() - started) * 1000 if job.clock else 0.0
@@ -173,7 +174,7 @@ async def _ask_one(job: Job, talk: Conversation, key: str) -> Reply:
             code="content_filter",
         )
     talk.assistant(said.reply, [call.call for call in said.actions.calls], key)
-    job.sink.show(_progress(job, "turn", f"{key.partition('/')[0]} {_gist(said)}"))
+    job.sink.show(_progress(job, "turn", f"{key.partition('/')[0]} {_gist(said)}", key))
     return said
 
 
@@ -201,7 +202,7 @@ async def _act(
             seen[index] += f"\n{advice(fallback)}"
             await _record_fallback(job, f"{name}/format:{index}", fallback)
         said = f"{observation.tool} {_brief(calls[index], observation)}"
-        job.sink.show(_progress(job, "tool", said))
+        job.sink.show(_progress(job, "tool", said, name))
 
     if all(step.effect == "pure" for step in steps.values()):
         contents = await job.journal.together(list(steps.values()))
@@ -227,6 +228,7 @@ def _step_of(job: Job, call: Call, key: str) -> Effectful:
     spec = next(spec for spec in job.bundle.tools if spec.name == call.call.name)
 
     async def perform() -> Performed:
+        job.sink.show(_progress(job, "calling", f"{spec.name} {_target(call)}", key))
         observation = await job.tools[spec.name].call(call.arguments, job.workspace)
         return Performed(
             result=encode(observation), events=(evidence.tool_output(key, observation),)
@@ -339,6 +341,8 @@ async def check(job: Job, key: str) -> tuple[CheckResult, ...]:
     """Run the task's checks and postconditions as steps of one round."""
     task = job.bundle.task
     lines = (*task.checks, *task.postconditions)
+    if lines:
+        job.sink.show(_progress(job, "checking", ", ".join(lines)))
     found = await verify(job.journal, job.workspace, lines, key=key, policy=task.policy)
     results = tuple(
         result if index < len(task.checks) else replace(result, clause="postcondition")
@@ -408,8 +412,17 @@ def _signature(actions: Actions) -> str:
     return encode([(call.call.name, call.call.arguments) for call in actions.calls]).decode()
 
 
-def _progress(job: Job, kind: str, text: str) -> Progress:
-    return Progress(kind=kind, goal=job.fence.goal, task=job.bundle.task.label, text=text)
+def _progress(job: Job, kind: str, text: str, key: str = "") -> Progress:
+    """Progress of this attempt; the key of a step within a turn begins with the turn."""
+    number = key.partition("/")[0].removeprefix("t")
+    return Progress(
+        kind=kind,
+        goal=job.fence.goal,
+        task=job.bundle.task.label,
+        text=text,
+        attempt=job.fence.session,
+        turn=int(number) if number.isdigit() else 0,
+    )
 
 
 def _gist(said: Reply) -> str:
@@ -418,6 +431,10 @@ def _gist(said: Reply) -> str:
 
 
 def _brief(call: Call, observation: Observation) -> str:
-    target = call.arguments.get("path") or call.arguments.get("command") or ""
     ending = observation.error.code if observation.error else "ok"
-    return f"{str(target)[:60]} → {ending}"
+    return f"{_target(call)} → {ending}"
+
+
+def _target(call: Call) -> str:
+    """What a call is about, short enough for a line."""
+    return str(call.arguments.get("path") or call.arguments.get("command") or "")[:60]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.agent.journal import Probe
 from holdfast.config import Settings, dotenv
@@ -18,6 +19,9 @@ from holdfast.domain.ports import Clock, Entropy, Model, Progress, Sandbox, Sink
 from holdfast.engine import Engine
 from holdfast.errors import Refused
 from holdfast.worker.workshop import Workshop
+
+if TYPE_CHECKING:
+    from holdfast.app.desk import Desk
 
 HOME_NAME = ".holdfast"
 STORE_NAME = "holdfast.db"
@@ -157,6 +161,20 @@ class App:
             sink=self.sink,
             probe=self.probe,
         )
+
+    def beside(self, settings: Settings) -> App:
+        """The same process with other settings and models of its own; never close its store."""
+        made = replace(self, settings=settings, _models={})
+        for shared in ("engine", "worker", "redact", "sandbox"):
+            made.__dict__[shared] = getattr(self, shared)
+        return made
+
+    @cached_property
+    def desk(self) -> Desk:
+        """Links, contexts and indexes by the names that programs and routes use."""
+        from holdfast.app.desk import Desk
+
+        return Desk(self)
 
     async def close_models(self) -> None:
         """Close what `model` opened: a model lives within one event loop. Idempotent."""

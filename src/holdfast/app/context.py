@@ -7,6 +7,7 @@ will record. A take that has begun keeps its bundle: its preview is the recorded
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import unified_diff
 from hashlib import sha256
 from typing import Any, Literal
@@ -15,8 +16,9 @@ import msgspec
 
 from holdfast.agent.conversation import encode
 from holdfast.app import App
-from holdfast.context.bundle import TRUST, Bundle
+from holdfast.context.bundle import TRUST, Bundle, Item, prompt_type
 from holdfast.context.tokens import count_tokens
+from holdfast.domain.model import ContextOptions
 from holdfast.engine.listing import task_row
 from holdfast.engine.record import attempt_record
 from holdfast.engine.steering import (
@@ -37,12 +39,18 @@ Json = dict[str, Any]
 Verb = Literal["pin", "exclude", "release"]
 
 
-def preview(app: App, task: int, *, tokens: int = 0) -> Json:
-    """The bundle of the task's next attempt, as things stand now; `tokens` tries another budget."""
+def preview(app: App, task: int, *, tokens: int = 0, options: ContextOptions | None = None) -> Json:
+    """The bundle of the task's next attempt, as things stand now.
+
+    `options` tries others than the task's own, `tokens` another budget: then the bundle is what an
+    attempt with these would get, also when the take that is open has begun with another one.
+    """
     if tokens < 0:
         raise Refused("--tokens must be positive")
-    bundle, content, recorded = _next(app, task, tokens)
     claim, _ = app.engine.read(next_claim, task)
+    if tokens:
+        options = replace(options or claim.spec.policy.context, tokens=tokens)
+    bundle, content, recorded = _next(app, task, options)
     return {
         "type": "context",
         "task": task,
@@ -53,14 +61,21 @@ def preview(app: App, task: int, *, tokens: int = 0) -> Json:
         "model": bundle.model,
         "budget_tokens": bundle.budget_tokens,
         "tokens": count_tokens(bundle.user),
-        "items": [
-            {**msgspec.to_builtins(item), "trust": TRUST[item.kind]} for item in bundle.items
-        ],
+        "items": [_shown(item, bundle.user) for item in bundle.items],
         "steers": [
             msgspec.to_builtins(one) for one in app.engine.read(steers_of, task, claim.fence.take)
         ],
         "system": bundle.system,
         "text": bundle.user,
+    }
+
+
+def _shown(item: Item, text: str) -> Json:
+    return {
+        **msgspec.to_builtins(item),
+        "type": prompt_type(item.kind),
+        "trust": TRUST[item.kind],
+        "excerpt": text[item.at : item.at + item.chars],
     }
 
 
@@ -90,7 +105,7 @@ def accept(
     once: bool = False,
 ) -> Json:
     """Approve a whole choice; records the hash of the preview that it was made on."""
-    _, content, _ = _next(app, task, 0)
+    _, content, _ = _next(app, task)
     app.engine.call(
         approve,
         task,
@@ -148,22 +163,22 @@ def write_index(app: App, goal: int, text: str, *, version: int, author: str) ->
     return index(app, goal)
 
 
-def _next(app: App, task: int, tokens: int) -> tuple[Bundle, bytes, bool]:
+def _next(app: App, task: int, options: ContextOptions | None = None) -> tuple[Bundle, bytes, bool]:
     """The bundle of the next attempt with its bytes, and whether it is recorded already."""
     claim, digest = app.engine.read(next_claim, task)
-    if digest and not tokens:
+    if digest and options in (None, claim.spec.policy.context):
         content = app.engine.read(_blob, digest)
         return msgspec.json.decode(content, type=Bundle), content, True
     shop = app.workshop()
     repository = shop.repository(claim)
     tree = repository.tree_of(claim.base_commit) if claim.base_commit else repository.empty_tree()
-    made = gather(shop, claim, repository, tree, tokens=tokens)
+    made = gather(shop, claim, repository, tree, options=options)
     return made, encode(made), False
 
 
 def _named(app: App, name: str) -> Bundle:
     if name.isascii() and name.isdigit():
-        return _next(app, int(name), 0)[0]
+        return _next(app, int(name))[0]
     return msgspec.json.decode(app.engine.read(attempt_record, name).bundle, type=Bundle)
 
 

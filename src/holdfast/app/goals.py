@@ -19,8 +19,18 @@ from holdfast.adapters.plan_file import read_plan
 from holdfast.adapters.repository import Repository
 from holdfast.agent.chain import chain
 from holdfast.app import HOME_NAME, App
+from holdfast.config import Settings
 from holdfast.domain.checks import read_check
-from holdfast.domain.model import Budget, GoalSpec, PlanSpec, Policy, Priority, TaskSpec, Tier
+from holdfast.domain.model import (
+    Budget,
+    GoalSpec,
+    PlanSpec,
+    Policy,
+    Priority,
+    Strategy,
+    TaskSpec,
+    Tier,
+)
 from holdfast.domain.ports import Progress, Usage
 from holdfast.engine import pause, resume, submit
 from holdfast.engine.outlook import goal_result
@@ -55,6 +65,33 @@ class Wish:
     budget: Budget = field(default_factory=Budget)
     tier: Tier = "unknown"
     priority: Priority = "normal"
+    strategy: Strategy = "dag"
+
+
+def policy(settings: Settings, calls: str = "native") -> Policy:
+    """The policy of a task as the settings have it."""
+    if settings.slots < 1:
+        raise Refused(f"slots is {settings.slots}; it must be at least 1")
+    for name in ("max_turns", "attempt_s"):
+        if getattr(settings, name) < 0:
+            raise Refused(f"{name} is {getattr(settings, name)}; 0 means by the task's tier")
+    for name in ("budget_usd", "budget_tokens"):
+        if getattr(settings, name) < 0:
+            raise Refused(f"{name} is {getattr(settings, name)}; 0 means no limit")
+    return Policy(
+        max_turns=settings.max_turns,
+        max_attempts=settings.max_attempts,
+        max_takes=settings.max_takes,
+        max_verification_retries=settings.max_verification_retries,
+        repeat_limit=settings.repeat_limit,
+        stall_limit=settings.stall_limit,
+        attempt_s=settings.attempt_s,
+        check_s=settings.check_s,
+        checks_s=settings.checks_s,
+        backoff_ms=settings.backoff_ms,
+        backoff_ms_max=settings.backoff_ms_max,
+        calls="json" if calls == "json" else "native",
+    )
 
 
 def home_for(start: Path, configured: str = "") -> Path:
@@ -83,7 +120,7 @@ def make_home(home: Path) -> None:
 
 async def start(app: App, wish: Wish) -> int:
     """Check everything, then make the goal; returns its id. Notes go to the sink."""
-    plan = _without_secrets(app, _plan(wish))
+    plan = replace(_without_secrets(app, _plan(wish)), strategy=wish.strategy)
     chains = sorted({task.model or wish.model for task in plan.tasks if task.kind != "shell"})
     try:
         for models in chains:
@@ -97,7 +134,7 @@ async def start(app: App, wish: Wish) -> int:
     base_tree = repository.tree_of(head) if head else repository.empty_tree()
     dirty = repository.dirty()
     if dirty:
-        _note(app, f"works from HEAD; left out: {', '.join(dirty[:5])}{_more(dirty)}")
+        note(app, f"works from HEAD; left out: {', '.join(dirty[:5])}{_more(dirty)}")
     return app.engine.call(
         submit,
         GoalSpec(
@@ -121,7 +158,7 @@ def open_repository(app: App, folder: Path) -> Repository:
         if error.code != "no_repository":
             raise
         copy = Repository.copy_of(folder, app.home)
-        _note(
+        note(
             app,
             f"{folder} is no git repository: working on a private copy; "
             f"see the result with: git -C {copy.git_dir} log -p BRANCH",
@@ -154,13 +191,13 @@ async def _work(app: App, goal: int) -> None:
         try:
             await app.engine.acall(pause, goal, reason="interrupted")
         except HoldfastError as error:
-            _note(app, f"could not pause the goal: {error}")
+            note(app, f"could not pause the goal: {error}")
         task.cancel()
 
     def interrupt() -> None:
         if presses:
             os._exit(EXIT["interrupted"])
-        _note(app, "stopping; press Ctrl-C again to stop at once")
+        note(app, "stopping; press Ctrl-C again to stop at once")
         presses.append(loop.create_task(stop()))  # not here: a second press must be heard
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -231,7 +268,7 @@ async def _check_chain(app: App, models: str, budget: Budget) -> None:
             away.append(error)
             if len(away) == len(names):
                 raise
-            _note(app, f"{name} does not answer now, going on with the chain: {error.message}")
+            note(app, f"{name} does not answer now, going on with the chain: {error.message}")
 
 
 async def _check_model(app: App, name: str, budget: Budget) -> None:
@@ -251,7 +288,8 @@ async def _check_model(app: App, name: str, budget: Budget) -> None:
         ) from None
 
 
-def _note(app: App, text: str) -> None:
+def note(app: App, text: str) -> None:
+    """Tell whoever watches this process."""
     app.sink.show(Progress(kind="note", goal=0, task="", text=text))
 
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from holdfast.app import STORE_NAME, App, build
 from holdfast.app.goals import home_for
+from holdfast.cli import look
 from holdfast.cli.console import Console
 from holdfast.config import load
-from holdfast.domain.ports import Progress
+from holdfast.domain.ports import Progress, Sink
 from holdfast.errors import NotFound
+
+# What is about to be waited for: a live view shows it, a line would be said twice.
+AWAITED = ("asking", "calling", "checking")
 
 
 class Lines:
@@ -24,9 +30,8 @@ class Lines:
         self._console, self._quiet = console, quiet
 
     def show(self, progress: Progress) -> None:
-        if not self._quiet:
-            who = f"{progress.task[:30]} | " if progress.task else ""
-            self._console.note(f"  {who}{progress.text}")
+        if not self._quiet and progress.kind not in AWAITED:
+            self._console.note(look.note(progress))
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
@@ -52,11 +57,36 @@ def opened(
     home = home_for(start, settings.home)
     if must_exist and not (home / STORE_NAME).exists():
         raise NotFound(f"there is no store at {home}", hint='start with: holdfast run "…"')
-    app = build(settings, home=home, sink=Lines(console, quiet=quiet))
+    app = build(settings, home=home, sink=_sink(console, quiet))
     try:
         yield app
     finally:
         app.close()
+
+
+def _sink(console: Console, quiet: bool) -> Sink:
+    """Lines; on a terminal of a person who runs something, a sink that can also draw."""
+    lines = Lines(console, quiet=quiet)
+    if quiet or console.json or not can_draw():
+        return lines
+    from holdfast.cli.live import Tree
+
+    return Tree(lines)
+
+
+def can_draw() -> bool:
+    """Whether stderr is a terminal that can move its cursor, and its person wants that."""
+    return (
+        sys.stderr.isatty()
+        and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
+        and not os.environ.get("NO_COLOR")
+    )
+
+
+def watching(app: App, goal: int) -> AbstractContextManager[None]:
+    """Draw the goal while the block runs, where that is possible; else nothing."""
+    watch = getattr(app.sink, "watching", None)
+    return nullcontext() if watch is None else watch(app.engine, app.clock, goal)
 
 
 def show_result(console: Console, result: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ holdfast context approve 7 --pin src/app.py --exclude "The plan" --reason "read 
 holdfast context diff 7.1 7.2                 two attempts' bundles, or a task's next one (7)
 holdfast context history 7                    who decided what, when and why
 holdfast context index 3 [--write FILE --version N]         a goal's INDEX.md
+holdfast context serve --port 8710            the same by HTTP on 127.0.0.1 (docs/context.md)
 
 A source is named as the preview shows it, or is a file or `Task N`. With --once a decision holds
 for the next take alone.
@@ -25,14 +26,20 @@ from holdfast.app import App
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
 
-VERBS = ("preview", "pin", "unpin", "exclude", "approve", "diff", "history", "index")
+VERBS = ("preview", "pin", "unpin", "exclude", "approve", "diff", "history", "index", "serve")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=VERBS)
-    parser.add_argument("what", help="the task's number; an attempt for diff; a goal for index")
+    parser.add_argument(
+        "what",
+        nargs="?",
+        default="",
+        help="the task's number; an attempt for diff; a goal for index",
+    )
     parser.add_argument("source", nargs="?", default="", help="the source; the other one for diff")
     add_place(parser)
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="for serve; 0: a free one")
     parser.add_argument("--tokens", type=int, default=0, metavar="N", help="try another budget")
     parser.add_argument("--pin", action="append", default=[], metavar="SOURCE", help="for approve")
     parser.add_argument(
@@ -50,12 +57,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    if arguments.verb == "serve":
+        return _serve(arguments, console)
     with opened(arguments, console, quiet=True) as app:
         found = _do(app, arguments)
     if console.json:
         console.emit(found)
     else:
         _tell(console, found)
+    return 0
+
+
+def _serve(arguments: argparse.Namespace, console: Console) -> int:
+    """Serve until it is interrupted; the address is the one thing on stdout."""
+    import asyncio
+
+    from holdfast.app.goals import make_home
+    from holdfast.app.runs import Runs
+    from holdfast.web.context import routes
+    from holdfast.web.serve import application, serve
+
+    def ready(url: str) -> None:
+        console.emit({"type": "serving", "url": url}) if console.json else console.say(url)
+
+    with opened(arguments, console, must_exist=False) as app:
+        make_home(app.home)
+        runs = Runs(app, Path(arguments.repo).expanduser())
+        table = routes(app.desk, runs, author=arguments.author or "somebody here")
+        asyncio.run(serve(application(table, runs.close), arguments.port, ready))
     return 0
 
 

@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Mapping
 
 from holdfast.app.goals import EXIT, resumable, work
-from holdfast.cli.common import add_place, opened, show_result
+from holdfast.cli.common import add_place, opened, show_result, watching
 from holdfast.cli.console import Console
 
 NOTHING: Mapping[str, object] = {
@@ -44,7 +44,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         codes = []
         for goal in goals:
             console.note(f"goal {goal} goes on")
-            result = work(app, goal, resumed=True)
+            with watching(app, goal):
+                result = work(app, goal, resumed=True)
             show_result(console, result)
             codes.append(EXIT[result["outcome"]])
         return max(codes)

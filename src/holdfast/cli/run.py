@@ -15,11 +15,10 @@ import asyncio
 from pathlib import Path
 from typing import get_args
 
-from holdfast.app.goals import EXIT, Wish, start, work
-from holdfast.cli.common import add_place, opened, show_result
+from holdfast.app.goals import EXIT, Wish, policy, start, work
+from holdfast.cli.common import add_place, opened, show_result, watching
 from holdfast.cli.console import Console
-from holdfast.config import Settings
-from holdfast.domain.model import Budget, Policy, Priority, Tier
+from holdfast.domain.model import Budget, Priority, Tier
 from holdfast.errors import Refused
 
 
@@ -45,6 +44,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--priority", choices=get_args(Priority), default="normal", help="its lane among tasks"
     )
     parser.add_argument("--slots", type=int, metavar="N", help="tasks at the same time")
+    parser.add_argument(
+        "--strategy",
+        choices=("dag", "bfs"),
+        default="dag",
+        help="which ready task starts first: by priority, or level by level",
+    )
     parser.add_argument(
         "--calls", choices=("native", "json"), default="native", help="how tools are called"
     )
@@ -73,35 +78,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             tier=arguments.tier,
             priority=arguments.priority,
             budget=Budget(tokens=settings.budget_tokens, usd=settings.budget_usd),
+            strategy=arguments.strategy,
         )
         goal = asyncio.run(start(app, wish))
         console.note(f"goal {goal} started; if this process dies: holdfast resume {goal}")
-        result = work(app, goal, resumed=False)
+        with watching(app, goal):
+            result = work(app, goal, resumed=False)
         show_result(console, result)
         return EXIT[result["outcome"]]
-
-
-def policy(settings: Settings, calls: str) -> Policy:
-    """The policy of a task as the settings have it."""
-    if settings.slots < 1:
-        raise Refused(f"slots is {settings.slots}; it must be at least 1")
-    for name in ("max_turns", "attempt_s"):
-        if getattr(settings, name) < 0:
-            raise Refused(f"{name} is {getattr(settings, name)}; 0 means by the task's tier")
-    for name in ("budget_usd", "budget_tokens"):
-        if getattr(settings, name) < 0:
-            raise Refused(f"{name} is {getattr(settings, name)}; 0 means no limit")
-    return Policy(
-        max_turns=settings.max_turns,
-        max_attempts=settings.max_attempts,
-        max_takes=settings.max_takes,
-        max_verification_retries=settings.max_verification_retries,
-        repeat_limit=settings.repeat_limit,
-        stall_limit=settings.stall_limit,
-        attempt_s=settings.attempt_s,
-        check_s=settings.check_s,
-        checks_s=settings.checks_s,
-        backoff_ms=settings.backoff_ms,
-        backoff_ms_max=settings.backoff_ms_max,
-        calls="json" if calls == "json" else "native",
-    )

@@ -106,13 +106,20 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """What became of a candidate: shown whole, cut, summed up, or left out, and why."""
+    """What became of a candidate: shown whole, cut, summed up, or left out, and why.
+
+    What is shown stands in the rendered text at `at`, `chars` characters long with its heading;
+    `cite` is the id that a model quotes it by.
+    """
 
     source: str
     kind: ItemKind
     reason: str
     tokens: int
     fate: Fate
+    cite: str = ""
+    at: int = 0
+    chars: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,12 +127,14 @@ class Rules:
     """How candidates compete and look. `query` is what a summary keeps.
 
     `fenced` marks every item off with its kind, citation and trust, so that text inside cannot pose
-    as another item; without it items look as they did before there were rules.
+    as another item; without it items look as they did before there were rules. `without` are kinds
+    that nobody asked for; a pin brings one of their items back.
     """
 
     order: tuple[ItemKind, ...] = TIERS
     fenced: bool = False
     query: str = ""
+    without: frozenset[ItemKind] = frozenset()
 
 
 PLAIN = Rules()
@@ -150,6 +159,11 @@ class Bundle:
     budget_tokens: int = 0
     undo: tuple[str, ...] = ()
     format: int = FORMAT
+
+
+def prompt_type(kind: ItemKind) -> str:
+    """The name of an item's kind as prompts and routes say it."""
+    return "manual" if kind == "pin" else kind
 
 
 def fit(
@@ -179,13 +193,12 @@ def fit(
     ]
     room = budget_tokens - smallest
     while True:
-        parts, fates = [head], []
+        rendered, fates = head, []
         for item, cost, grant in zip(ordered, costs, _grants(ordered, costs, room), strict=True):
             text, fate = _shown(item, cost, grant, rules, count)
+            fates.append(_item(item, text, fate, len(rendered) + 2, count))
             if text:
-                parts.append(text)
-            fates.append(_item(item, text, fate, count))
-        rendered = "\n\n".join(parts)
+                rendered += f"\n\n{text}"
         over = count(rendered) - budget_tokens
         if over <= 0:
             return rendered, tuple(fates)
@@ -215,9 +228,18 @@ def _cost(section: str, count: Counter) -> int:
     return count(f"\n\n{section}")
 
 
-def _item(item: Candidate, text: str, fate: Fate, count: Counter) -> Item:
+def _item(item: Candidate, text: str, fate: Fate, at: int, count: Counter) -> Item:
     reason = f"{item.reason}; left out: {item.excluded}" if item.excluded else item.reason
-    return Item(source=item.source, kind=item.kind, reason=reason, tokens=count(text), fate=fate)
+    return Item(
+        source=item.source,
+        kind=item.kind,
+        reason=reason,
+        tokens=count(text),
+        fate=fate,
+        cite=item.cite,
+        at=at if text else 0,
+        chars=len(text),
+    )
 
 
 def _shown(
@@ -248,7 +270,7 @@ def _section(item: Candidate, text: str, fenced: bool) -> str:
     cite = f" [{_line(item.cite)}]" if item.cite else ""
     longest = max((len(run) for run in re.findall("~+", text)), default=0)
     fence = "~" * max(3, longest + 1)
-    title = f"## {_line(item.source)}{cite} · {item.kind} · {_line(item.reason)}"
+    title = f"## {_line(item.source)}{cite} · {prompt_type(item.kind)} · {_line(item.reason)}"
     return f"{title} · trust: {TRUST[item.kind]}\n\n{fence}\n{text}\n{fence}"
 
 

@@ -31,7 +31,7 @@ def steered(candidates: Sequence[Candidate], steers: Sequence[Steer]) -> list[Ca
     by_source = {steer.source: steer for steer in steers}
     found = []
     for item in candidates:
-        steer = by_source.get(item.source)
+        steer = by_source.get(item.source) or by_source.get(_citation(item))
         if steer is None:
             found.append(item)
         elif steer.verb == "exclude":
@@ -44,5 +44,10 @@ def steered(candidates: Sequence[Candidate], steers: Sequence[Steer]) -> list[Ca
 
 def unseen(candidates: Sequence[Candidate], steers: Sequence[Steer]) -> list[Steer]:
     """The pins whose source no candidate has, in the order given."""
-    known = {item.source for item in candidates}
+    known = {name for item in candidates for name in (item.source, _citation(item))}
     return [steer for steer in steers if steer.verb == "pin" and steer.source not in known]
+
+
+def _citation(item: Candidate) -> str:
+    """`Task 7` names the output of task 7 wherever it was found."""
+    return item.cite.capitalize()

@@ -112,6 +112,14 @@ def order(
     return result
 
 
+def levels(requires: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """How many requirements in a row stand before each task of an acyclic graph; 0 for a root."""
+    level: dict[str, int] = {}
+    for key in order(requires):
+        level[key] = 1 + max((level[other] for other in requires[key]), default=-1)
+    return level
+
+
 def unmet(needed: Iterable[str], state: Mapping[str, str], forced: Iterable[str] = ()) -> list[str]:
     """The requirements that keep a task blocked: only `succeeded` or a recorded force satisfies."""
     ignored = set(forced)

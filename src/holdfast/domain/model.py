@@ -16,6 +16,7 @@ from holdfast.errors import FailureClass
 
 TaskKind = Literal["agent", "model", "shell", "compensate"]
 LinkKind = Literal["requires", "refers", "duplicates", "relates_to"]
+Strategy = Literal["dag", "bfs"]
 OutcomeKind = Literal[
     "passed", "unverified", "partial", "failed", "expired", "waiting", "cancelled"
 ]
@@ -23,7 +24,7 @@ Verdict = Literal["pass", "fail", "absent"]
 Clause = Literal["check", "precondition", "postcondition"]
 Tier = Literal["trivial", "standard", "complex", "unknown"]
 Priority = Literal["urgent", "high", "normal", "low"]
-RANKS: Mapping[Priority | Literal[0], int] = {"urgent": 2, "high": 1, "normal": 0, "low": -1, 0: 0}
+_RANKS: Mapping[Priority, int] = {"urgent": 2, "high": 1, "normal": 0, "low": -1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,23 @@ class Budget:
     @property
     def nusd(self) -> int:
         return round(self.usd * 1_000_000_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextOptions:
+    """What a task asks of its context; empty and 0 leave it to the settings of the same name.
+
+    `mode` is the setting `context`, `tokens` the size of the bundle, `k` how many past outputs are
+    retrieved. `manual` names sources that are pinned whatever else is decided. `include_deps` and
+    `include_plan` keep out what the task requires or refers to, and the plan.
+    """
+
+    mode: Literal["", "plain", "curated"] = ""
+    include_plan: bool = True
+    include_deps: bool = True
+    k: int = 5
+    manual: tuple[str, ...] = ()
+    tokens: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +76,7 @@ class Policy:
     backoff_ms: int = 500
     backoff_ms_max: int = 30_000
     calls: Literal["native", "json"] = "native"
+    context: ContextOptions = field(default_factory=ContextOptions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +95,8 @@ class TaskSpec:
     model call, `checks` and `postconditions` prove the end; each is a line of `domain.checks`.
     `inputs` are names of what must be there before: a file of the base, or `task:KEY`, the output
     of a requirement. `effects` are globs of what may be written; None is anything, () nothing.
-    `priority` 0 is how stores wrote `normal` before there were lanes. `command` is for kind shell,
-    `compensates` for kind compensate.
+    An int as `priority` is a rank, as stores wrote it before there were lanes. `command` is for
+    kind shell, `compensates` for kind compensate.
     """
 
     key: str
@@ -98,7 +117,7 @@ class TaskSpec:
     command: str = ""
     model: str = ""
     tier: Tier = "unknown"
-    priority: Priority | Literal[0] = "normal"
+    priority: Priority | int = "normal"
     policy: Policy = field(default_factory=Policy)
     compensates: int = 0
 
@@ -106,13 +125,23 @@ class TaskSpec:
     def label(self) -> str:
         return self.title or self.key
 
+    @property
+    def rank(self) -> int:
+        """Its lane as a number: higher goes first."""
+        return self.priority if isinstance(self.priority, int) else _RANKS[self.priority]
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlanSpec:
-    """One revision of a goal's task graph, before the store gives it ids."""
+    """One revision of a goal's task graph, before the store gives it ids.
+
+    `strategy` is only the order in which ready tasks start: `dag` by priority, then place in the
+    plan; `bfs` level by level. Neither starts a task before what it requires.
+    """
 
     tasks: tuple[TaskSpec, ...]
     source: Literal["single", "person", "model", "undo"] = "single"
+    strategy: Strategy = "dag"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -284,12 +284,18 @@ class Entropy(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """One line of live progress. `kind` is a transition, a turn, a tool or a check."""
+    """One line of live progress: `attempt`, at its `turn` (0 outside the loop), did or does `text`.
+
+    `asking`, `calling` and `checking` say what is about to be waited for; `attempt`, `turn`, `tool`
+    and `check` what came of it; `note`, `model`, `branch` and `lease` are for a person to keep.
+    """
 
     kind: str
     goal: int
     task: str
     text: str
+    attempt: str = ""
+    turn: int = 0
 
 
 class Sink(Protocol):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from holdfast.domain import graph
 from holdfast.domain.contract import validate
-from holdfast.domain.model import RANKS, GoalSpec, PlanSpec, TaskSpec
+from holdfast.domain.model import GoalSpec, PlanSpec, TaskSpec
 from holdfast.domain.tiers import guess, tier_of, with_limits
+from holdfast.engine.links import order_plan
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.rows import encode, need
 from holdfast.engine.settle import end_cancelled, plan_progress, unblock
@@ -71,6 +72,8 @@ def add_plan(tx: Tx, goal_id: int, plan: PlanSpec) -> int:
         values=values,
     )
     _add_tasks(tx, goal_id, plan_id, plan)
+    if plan.strategy != "dag":
+        order_plan(tx, plan_id, plan.strategy)
     row = need(tx, "plan", id=plan_id)
     for source, event in (("draft", "propose"), ("proposed", "approve")):
         move_plan(tx, row, source, event)
@@ -198,7 +201,7 @@ def _add_tasks(tx: Tx, goal_id: int, plan_id: int, plan: PlanSpec) -> None:
                 "goal": goal_id,
                 "key": spec.key,
                 "position": position,
-                "priority": RANKS[spec.priority],
+                "priority": spec.rank,
                 "spec": encode(with_limits(spec)).decode(),
             },
         )

@@ -7,11 +7,10 @@ here writes a state except that a new requirement blocks a ready task and a remo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from holdfast.domain import graph
-from holdfast.domain.model import LinkKind
+from holdfast.domain.model import LinkKind, Strategy
 from holdfast.engine.moves import move_task
 from holdfast.engine.rows import need, spec_of
 from holdfast.engine.settle import unblock
@@ -20,7 +19,7 @@ from holdfast.store import Row, Tx
 
 Json = dict[str, Any]
 KINDS: tuple[LinkKind, ...] = get_args(LinkKind)
-Strategy = Literal["dag", "bfs"]
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 
 def create_link(tx: Tx, from_id: int, to_id: int, kind: str) -> bool:
@@ -103,17 +102,21 @@ def blockers(tx: Tx, task_id: int) -> list[Json]:
     return list(found.values())
 
 
-def requires_dag_schedule(tx: Tx, plan_id: int, *, strategy: Strategy = "dag") -> Json:
+def requires_dag_schedule(
+    tx: Tx, plan_id: int | None = None, *, strategy: Strategy = "dag"
+) -> Json:
     """The order in which a plan's tasks may start, and which never will as things stand.
 
-    `dag` is topological, ties by priority (higher first), then id; `bfs` goes level by level, and
-    starts nothing earlier than its requirements either. `cycles` can only hold links that another
-    program wrote into the store.
+    Without `plan_id`, the tasks of all plans that are running or paused. `dag` is topological, ties
+    by priority (higher first), then id; `bfs` goes level by level, and starts nothing earlier than
+    its requirements either. `cycles` can only hold links that another program wrote into the store.
     """
-    need(tx, "plan", id=plan_id)
-    tasks = {row["id"]: row for row in tx.all("task.of_plan", plan=plan_id)}
+    if strategy not in STRATEGIES:
+        raise Refused(f"there is no strategy {strategy!r}", hint=", ".join(STRATEGIES))
+    plans = _live_plans(tx) if plan_id is None else [need(tx, "plan", id=plan_id)["id"]]
+    tasks = {row["id"]: row for plan in plans for row in tx.all("task.of_plan", plan=plan)}
     requires: dict[int, list[int]] = {task: [] for task in sorted(tasks)}
-    for row in tx.all("link.of_plan", plan=plan_id):
+    for row in (row for plan in plans for row in tx.all("link.of_plan", plan=plan)):
         if row["to_id"] in tasks:
             requires[row["from_id"]].append(row["to_id"])
     loops = graph.cycles(requires)
@@ -123,13 +126,12 @@ def requires_dag_schedule(tx: Tx, plan_id: int, *, strategy: Strategy = "dag") -
         for task, needed in requires.items()
         if task not in looped
     }
-    order = graph.order(
-        {str(task): [str(other) for other in needed] for task, needed in sound.items()},
-        {str(task): tasks[task]["priority"] for task in sound},
-    )
+    named = {str(task): [str(other) for other in needed] for task, needed in sound.items()}
+    wish = {str(task): spec_of(tasks[task]).rank for task in sound}
+    order = graph.order(named, wish)
     if strategy == "bfs":
-        level = _levels(sound, [int(key) for key in order])
-        order.sort(key=lambda key: level[int(key)])
+        level = graph.levels(named)
+        order.sort(key=lambda key: (level[key], -wish[key], int(key)))
     return {
         "strategy": strategy,
         "order": [int(key) for key in order],
@@ -144,11 +146,23 @@ def requires_dag_schedule(tx: Tx, plan_id: int, *, strategy: Strategy = "dag") -
     }
 
 
-def _levels(requires: dict[int, list[int]], order: Sequence[int]) -> dict[int, int]:
-    level: dict[int, int] = {}
-    for task in order:
-        level[task] = 1 + max((level[other] for other in requires[task]), default=-1)
-    return level
+def order_plan(tx: Tx, plan_id: int, strategy: Strategy) -> None:
+    """Let a plan's ready tasks start in the order of a strategy from now on. Idempotent.
+
+    `bfs` is written down as priorities below zero, so that it favours no plan over another's.
+    """
+    order = requires_dag_schedule(tx, plan_id, strategy=strategy)["order"]
+    rank = {task: index for index, task in enumerate(order)}
+    for row in tx.all("task.of_plan", plan=plan_id):
+        wished = spec_of(row).rank
+        priority = wished if strategy == "dag" else -rank.get(row["id"], len(rank))
+        tx.run("task.prioritise", id=row["id"], priority=priority)
+
+
+def _live_plans(tx: Tx) -> list[int]:
+    goals = [row["id"] for row in tx.all("goal.live")]
+    plans = [plan for goal in goals for plan in tx.all("plan.of_goal", goal=goal)]
+    return [plan["id"] for plan in plans if plan["state"] in ("running", "paused")]
 
 
 def _refuse_loop(tx: Tx, from_id: int, to_id: int) -> None:
@@ -180,7 +194,14 @@ def _outgoing(tx: Tx, task_id: int) -> list[Row]:
 
 
 def _link(row: Row, other: int) -> Json:
-    return {"task": other, "key": row["key"], "kind": row["kind"], "state": row["state"]}
+    return {
+        "from_id": row["from_id"],
+        "to_id": row["to_id"],
+        "kind": row["kind"],
+        "task": other,
+        "key": row["key"],
+        "state": row["state"],
+    }
 
 
 def _kind(kind: str) -> None:

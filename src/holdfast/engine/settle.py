@@ -6,11 +6,13 @@ A late settle of an expired attempt is `Stale`: its work is evidence, never appl
 
 from __future__ import annotations
 
+from typing import Any
+
 from holdfast.domain.decide import Decision, History, decide
 from holdfast.domain.model import Fence, Outcome
 from holdfast.engine.library import remember_end
 from holdfast.engine.moves import move_goal, move_plan, move_task
-from holdfast.engine.rows import encode, need, outcome_of, spec_of
+from holdfast.engine.rows import decode, encode, need, outcome_of, spec_of
 from holdfast.engine.steering import accept_index
 from holdfast.errors import Refused, Stale
 from holdfast.store import Row, Tx, transition
@@ -86,10 +88,9 @@ def plan_progress(tx: Tx, plan_id: int) -> None:
 def _end(tx: Tx, task: Row, attempt: Row, event: str, outcome: Outcome, report: str) -> Decision:
     decision = decide(outcome, _history(tx, task, attempt), spec_of(task).policy)
     key = {"task": task["id"], "attempt": attempt["number"]}
-    orphans = tx.one("attempt.orphans", take=attempt["take"], **key)
-    assert orphans is not None
     # A call that was cut short may have been served: its reserve counts as spent, an estimate.
     cut_short = event == "expire" or outcome.kind == "cancelled"
+    orphans = tx.all("attempt.orphans", take=attempt["take"], **key) if cut_short else []
     transition(
         tx,
         "attempt",
@@ -102,18 +103,50 @@ def _end(tx: Tx, task: Row, attempt: Row, event: str, outcome: Outcome, report: 
             "outcome": outcome.kind,
             "failure": outcome.failure or "",
             "report": report,
-            "orphan_tokens": orphans["tokens"] if cut_short else 0,
-            "orphan_nusd": orphans["nusd"] if cut_short else 0,
+            "orphan_tokens": sum(orphan["reserve_tokens"] for orphan in orphans),
+            "orphan_nusd": sum(orphan["reserve_nusd"] for orphan in orphans),
             **key,
         },
         **key,
     )
+    for orphan in orphans:
+        _record_orphan(tx, task, attempt, orphan)
     if outcome.failure is not None and outcome.kind != "expired":
         _record_failure(tx, task, attempt, outcome)
     remember_end(tx, task, attempt["number"], outcome)
     accept_index(tx, task, attempt["number"], outcome)
     _move_task(tx, task, outcome, decision)
     return decision
+
+
+def _record_orphan(tx: Tx, task: Row, attempt: Row, orphan: Row) -> None:
+    """The call that nobody saw answered, so that the events' sums are the ledger's to the unit."""
+    payload = {
+        "call_id": orphan["key"],
+        "model": _asked_model(tx, task["id"], attempt["take"], orphan["position"]),
+        "tokens_in": orphan["reserve_tokens"],
+        "tokens_out": 0,
+        "cost_nusd": orphan["reserve_nusd"],
+        "estimated": True,
+        "error": {"type": "orphaned", "msg": "no reply was seen; its reserve counts as spent"},
+        "step": orphan["key"],
+    }
+    tx.log(
+        "llm_call",
+        encode(compact("llm_call", payload)),
+        goal=task["goal_id"],
+        task=task["id"],
+        attempt=attempt["number"],
+    )
+
+
+def _asked_model(tx: Tx, task: int, take: int, position: int) -> str:
+    """Whom a step asked: a request names its model where it is another than in the one before."""
+    for row in tx.all("step.asked_before", task=task, take=take, position=position):
+        request = decode(tx.unpack(row["request"], verify=False), Any)
+        if isinstance(request, dict) and request.get("model"):
+            return str(request["model"])
+    return "unknown"
 
 
 def _record_failure(tx: Tx, task: Row, attempt: Row, outcome: Outcome) -> None:

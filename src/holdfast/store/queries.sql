@@ -39,6 +39,8 @@ WHERE id = :id AND state = :source;
 SELECT * FROM goals WHERE id = :id;
 -- name: goal.list
 SELECT * FROM goals ORDER BY id;
+-- name: goal.titled
+SELECT id FROM goals WHERE text = :text AND state <> 'dropped' ORDER BY id DESC LIMIT 1;
 -- name: goal.live
 SELECT DISTINCT g.* FROM goals g JOIN plans p ON p.goal_id = g.id
 WHERE p.state IN ('running', 'paused') OR g.shown_commit <> g.branch_commit ORDER BY g.id;
@@ -107,6 +109,8 @@ ORDER BY t.priority DESC, t.id LIMIT 1;
 SELECT t.* FROM tasks t JOIN plans p ON p.id = t.plan_id
 WHERE t.state = 'ready' AND t.not_before_ms <= :now AND p.state = 'running' AND t.goal_id = :goal
 ORDER BY t.priority DESC, t.id LIMIT 1;
+-- name: task.prioritise
+UPDATE tasks SET priority = :priority WHERE id = :id;
 -- name: task.undone
 UPDATE tasks SET undone_ms = :now WHERE id = :id;
 -- name: task.completions
@@ -185,8 +189,14 @@ UPDATE attempts SET steps = steps + :done, tokens_in = tokens_in + :tokens_in,
                     cost_nusd = cost_nusd + :cost_nusd, unpriced = unpriced + :unpriced
 WHERE task_id = :task AND number = :attempt AND state = 'open';
 -- name: attempt.orphans
-SELECT coalesce(sum(reserve_tokens), 0) AS tokens, coalesce(sum(reserve_nusd), 0) AS nusd
-FROM steps WHERE task_id = :task AND take = :take AND attempt = :attempt AND state = 'intended';
+SELECT key, position, reserve_tokens, reserve_nusd FROM steps
+WHERE task_id = :task AND take = :take AND attempt = :attempt AND state = 'intended'
+  AND (reserve_tokens > 0 OR reserve_nusd > 0)
+ORDER BY position;
+-- name: step.asked_before
+SELECT request FROM steps
+WHERE task_id = :task AND take = :take AND kind = 'model' AND position <= :position
+ORDER BY position DESC, generation DESC;
 
 -- name: transition.step.intend
 INSERT INTO steps (task_id, take, key, generation, position, kind, effect, state, attempt, request,
@@ -292,3 +302,32 @@ INSERT INTO index_pages (goal_id, version, text, sha256, author, fingerprint, at
 VALUES (:goal, :version, :text, :sha256, :author, :fingerprint, :now);
 -- name: take.of_task
 SELECT * FROM takes WHERE task_id = :task ORDER BY number;
+
+-- name: log.end
+SELECT coalesce(max(seq), 0) AS seq FROM log;
+-- name: board.tasks
+SELECT t.id, t.key, t.plan_id, t.spec, t.state, t.reason, t.attempts, a.state AS attempt_state,
+       a.model, a.worker, a.outcome, a.report, a.started_ms, coalesce(s.tokens, 0) AS tokens,
+       coalesce(s.cost_nusd, 0) AS cost_nusd, coalesce(s.unpriced, 0) AS unpriced,
+       coalesce(s.worked_ms, 0) AS worked_ms
+FROM tasks t
+LEFT JOIN attempts a ON a.task_id = t.id AND a.number = t.attempts
+LEFT JOIN (
+    SELECT x.task_id, sum(x.tokens_in + x.tokens_out) AS tokens, sum(x.cost_nusd) AS cost_nusd,
+           sum(x.unpriced) AS unpriced, sum(coalesce(x.ended_ms, x.started_ms) - x.started_ms)
+           AS worked_ms
+    FROM tasks y JOIN attempts x ON x.task_id = y.id WHERE y.goal_id = :goal GROUP BY x.task_id
+) s ON s.task_id = t.id
+WHERE t.goal_id = :goal ORDER BY t.plan_id, t.position;
+-- name: board.unmet
+SELECT l.from_id, r.key FROM tasks t
+JOIN task_links l ON l.from_id = t.id AND l.kind = 'requires'
+JOIN tasks r ON r.id = l.to_id
+WHERE t.goal_id = :goal AND t.state = 'blocked' AND r.state <> 'succeeded'
+  AND NOT EXISTS (SELECT 1 FROM task_forces f WHERE f.task_id = t.id AND f.ignored_id = r.id)
+ORDER BY l.from_id, r.id;
+-- name: board.checks
+SELECT s.task_id, s.result FROM tasks t
+JOIN attempts a ON a.task_id = t.id AND a.state = 'open'
+JOIN steps s ON s.task_id = a.task_id AND s.take = a.take AND s.key >= 'v' AND s.key < 'w'
+WHERE t.goal_id = :goal AND s.kind = 'check' AND s.state = 'done' ORDER BY s.task_id, s.key;

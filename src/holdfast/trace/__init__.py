@@ -135,6 +135,9 @@ def log_llm_call(
     session_id: str = "",
     operation: str | None = None,
     tokens_cached: int | None = None,
+    tokens_written: int | None = None,
+    tokens_reasoning: int | None = None,
+    finish_reason: str | None = None,
     cost_nusd: int | None = None,
 ) -> str:
     """Record one model call; returns the event id. Counts left out are unknown, not zero.
@@ -156,6 +159,9 @@ def log_llm_call(
         session_id=session_id,
         operation=operation,
         tokens_cached=tokens_cached,
+        tokens_written=tokens_written,
+        tokens_reasoning=tokens_reasoning,
+        finish_reason=finish_reason,
         cost_nusd=cost_nusd,
     )
 
@@ -215,10 +221,13 @@ def log_failure(error: BaseException, *, session_id: str = "") -> str:
 
 
 def token_summary(session_id: str = "") -> dict[str, Any]:
-    """Tokens of one session, the ambient one unless said, over all its recorded calls.
+    """Tokens and money of one session, the ambient one unless said, over all its recorded calls.
 
-    `{"session_id", "models": {model: {"calls", "unknown_calls", "tokens_in", "tokens_out",
-    "tokens_total"}}, "total_tokens", "unknown_calls"}`; empty while the switch is off.
+    `{"session_id", "models": {model: {"calls", "unknown_calls", "estimated_calls", "tokens_in",
+    "tokens_out", "tokens_cached", "tokens_reasoning", "tokens_total", "cost_nusd",
+    "unpriced_calls"}}, "total_tokens", "unknown_calls", "estimated_calls", "cost_nusd",
+    "unpriced_calls", "cost_usd"}`; `cost_usd` is None when a call has no known price. Empty while
+    the switch is off.
     """
     recorder = active()
     if recorder is None:

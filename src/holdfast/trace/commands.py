@@ -158,8 +158,8 @@ def _why(connection: sqlite3.Connection, arguments: argparse.Namespace, output: 
 
 
 def _tokens(connection: sqlite3.Connection, arguments: argparse.Namespace, output: Output) -> int:
-    session_id = arguments.session
-    if not session_id:
+    session_id = None if arguments.all else arguments.session
+    if session_id == "":
         newest = read.sessions(connection, 1)
         session_id = newest[0]["session_id"] if newest else ""
     summary = read.token_summary(connection, session_id)
@@ -169,9 +169,11 @@ def _tokens(connection: sqlite3.Connection, arguments: argparse.Namespace, outpu
     for model, row in summary["models"].items():
         output.say(
             f"{model}  {row['calls']} calls  {row['tokens_in']} in  {row['tokens_out']} out"
-            f"  {row['tokens_total']} in all" + _unknown(row["unknown_calls"])
+            f"  {row['tokens_total']} in all" + _uncertain(row)
         )
-    output.say(f"{summary['total_tokens']} tokens in all" + _unknown(summary["unknown_calls"]))
+    cost = summary["cost_usd"]
+    money = "unknown price" if cost is None else f"${cost:.6f}"
+    output.say(f"{summary['total_tokens']} tokens in all, {money}" + _uncertain(summary))
     return 0
 
 
@@ -213,8 +215,11 @@ def _print_text(text: str, output: Output) -> None:
         output.say(text.rstrip("\n"))
 
 
-def _unknown(calls: int) -> str:
-    return f"  ({calls} calls did not say)" if calls else ""
+def _uncertain(sums: dict[str, Any]) -> str:
+    unknown, estimated = sums["unknown_calls"], sums["estimated_calls"]
+    parts = [f"{unknown} calls did not say"] if unknown else []
+    parts += [f"{estimated} calls are estimated"] if estimated else []
+    return f"  ({', '.join(parts)})" if parts else ""
 
 
 VERBS = (
@@ -223,7 +228,7 @@ VERBS = (
     Verb("tail", "the newest events; --follow waits for more", _tail),
     Verb("context", "what an agent should know of the latest failure", _context),
     Verb("why", "explain one failure", _why),
-    Verb("tokens", "tokens of one session by model", _tokens),
+    Verb("tokens", "tokens and money of one session by model", _tokens),
     Verb("export", "write JSON lines, a Chrome trace or OTLP/JSON", _export),
     Verb("sync", "send sessions and events to D1 or an OTLP collector", _sync),
 )
@@ -247,6 +252,10 @@ def _token_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokens", type=int, default=800, help="size of the answer")
 
 
+def _sum_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--all", action="store_true", help="all sessions together")
+
+
 def _why_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what", nargs="?", default="failed", help="failed, an event id, path[:line]"
@@ -268,6 +277,7 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "events": _event_arguments,
     "tail": _tail_arguments,
     "context": _token_arguments,
+    "tokens": _sum_arguments,
     "why": _why_arguments,
     "export": _export_arguments,
     "sync": _sync_arguments,

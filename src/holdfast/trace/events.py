@@ -93,7 +93,11 @@ FIELDS: dict[Kind, dict[str, Field]] = {
         "operation": Field("a"),  # chat unless said
         "tokens_in": Field("i"),
         "tokens_out": Field("o"),
-        "tokens_cached": Field("k"),
+        "tokens_cached": Field("k"),  # of tokens_in, read from a provider's cache
+        "tokens_written": Field("w"),  # of tokens_in, written to one
+        "tokens_reasoning": Field("t"),  # of tokens_out
+        "estimated": Field("s"),  # true where the provider did not report these counts
+        "finish_reason": Field("f"),  # why the model stopped
         "cost_nusd": Field("n"),  # 10^-9 US dollars
         "duration_ms": Field("d"),
         "prompt": Field("q", "value"),

@@ -35,6 +35,9 @@ NAMES = {
     "tokens_in": "gen_ai.usage.input_tokens",
     "tokens_out": "gen_ai.usage.output_tokens",
     "tokens_cached": "gen_ai.usage.cache_read.input_tokens",
+    "tokens_written": "gen_ai.usage.cache_creation.input_tokens",
+    "tokens_reasoning": "gen_ai.usage.reasoning.output_tokens",
+    "finish_reasons": "gen_ai.response.finish_reasons",
     "prompt": "gen_ai.input.messages",
     "response": "gen_ai.output.messages",
     "tool": "gen_ai.tool.name",
@@ -50,6 +53,16 @@ NAMES = {
     "line": "code.line.number",
     "function": "code.function.name",
 }
+_OF_A_CALL = (
+    "model",
+    "tokens_in",
+    "tokens_out",
+    "tokens_cached",
+    "tokens_written",
+    "tokens_reasoning",
+    "prompt",
+    "response",
+)
 SPANS_MAX = 500
 TIMEOUT_MS = 10_000
 _KINDS = {"internal": 1, "client": 3}
@@ -152,9 +165,10 @@ def _session(row: read.SessionRow, events: list[Event], *, has_children: bool) -
 def _llm_call(event: Event) -> dict[str, Any]:
     payload = event.payload
     operation = payload.get("operation", "chat")
-    names = ("model", "tokens_in", "tokens_out", "tokens_cached", "prompt", "response")
     attributes = {"operation": operation, "conversation": event.session_id}
-    attributes |= {name: payload[name] for name in names if name in payload}
+    attributes |= {name: payload[name] for name in _OF_A_CALL if name in payload}
+    if "finish_reason" in payload:
+        attributes["finish_reasons"] = (payload["finish_reason"],)  # of each choice, so a list
     return _call(event, f"{operation} {payload['model']}", attributes, "client")
 
 
@@ -238,6 +252,8 @@ def _any(value: Any) -> dict[str, Any]:
             return {"doubleValue": value}
         case str():
             return {"stringValue": value}
+        case tuple():
+            return {"arrayValue": {"values": [_any(item) for item in value]}}
         case _:
             return {"stringValue": json.dumps(value, ensure_ascii=False)}
 

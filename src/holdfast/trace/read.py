@@ -20,6 +20,29 @@ _SESSION = "session_id, start_ts, end_ts, agent_name, task, total_tokens"
 _EVENT = "id, session_id, ts, event_type, payload"
 
 
+def _field(short: str) -> str:
+    return f"json_extract(payload, '$.{short}')"
+
+
+def _sum(short: str) -> str:
+    return f"coalesce(sum({_field(short)}), 0)"
+
+
+# What is summed over the model calls of one model, from their short keys.
+_SUMS = {
+    "calls": "count(*)",
+    "unknown_calls": f"count(*) - count({_field('i')} + {_field('o')})",
+    "estimated_calls": f"count({_field('s')})",
+    "tokens_in": _sum("i"),
+    "tokens_out": _sum("o"),
+    "tokens_cached": _sum("k"),
+    "tokens_reasoning": _sum("t"),
+    "tokens_total": f"{_sum('i')} + {_sum('o')}",
+    "cost_nusd": _sum("n"),
+    "unpriced_calls": f"count(*) - count({_field('n')})",
+}
+
+
 def open_file(path: Path) -> sqlite3.Connection:
     """A connection that only reads. Raises `sqlite3.OperationalError` if there is no file.
 
@@ -138,30 +161,29 @@ def count(connection: sqlite3.Connection, kind: Kind, session_id: str) -> int:
     return int(row[0])
 
 
-def token_summary(connection: sqlite3.Connection, session_id: str) -> dict[str, Any]:
-    """Tokens per model and in all, over every row of the session; calls without usage counted."""
+def token_summary(connection: sqlite3.Connection, session_id: str | None) -> dict[str, Any]:
+    """Tokens and money per model and in all, over every row of one session, or of all for None.
+
+    What a call did not say is counted beside the sums, never taken for zero.
+    """
+    chosen, values = (" AND session_id = ?", [session_id]) if session_id is not None else ("", [])
     rows = connection.execute(
-        "SELECT json_extract(payload, '$.m'), count(*),"
-        " sum(json_extract(payload, '$.i') IS NULL OR json_extract(payload, '$.o') IS NULL),"
-        " total(json_extract(payload, '$.i')), total(json_extract(payload, '$.o'))"
-        " FROM events WHERE session_id = ? AND event_type = 'llm_call' GROUP BY 1 ORDER BY 1",
-        (session_id,),
+        f"SELECT json_extract(payload, '$.m'), {', '.join(_SUMS.values())}"  # noqa: S608  our own words
+        f" FROM events WHERE event_type = 'llm_call'{chosen} GROUP BY 1 ORDER BY 1",
+        values,
     )
-    models = {
-        model: {
-            "calls": calls,
-            "unknown_calls": unknown,
-            "tokens_in": int(tokens_in),
-            "tokens_out": int(tokens_out),
-            "tokens_total": int(tokens_in) + int(tokens_out),
-        }
-        for model, calls, unknown, tokens_in, tokens_out in rows
-    }
+    models = {model: dict(zip(_SUMS, sums, strict=True)) for model, *sums in rows}
+
+    def whole(name: str) -> int:
+        return sum(row[name] for row in models.values())
+
+    counted = ("unknown_calls", "estimated_calls", "unpriced_calls", "cost_nusd")
     return {
-        "session_id": session_id,
+        "session_id": session_id or "",
         "models": models,
-        "total_tokens": sum(row["tokens_total"] for row in models.values()),
-        "unknown_calls": sum(row["unknown_calls"] for row in models.values()),
+        "total_tokens": whole("tokens_total"),
+        **{name: whole(name) for name in counted},
+        "cost_usd": None if whole("unpriced_calls") else whole("cost_nusd") / 1e9,
     }
 
 

@@ -147,6 +147,9 @@ class Recorder:
         session_id: str = "",
         operation: str | None = None,
         tokens_cached: int | None = None,
+        tokens_written: int | None = None,
+        tokens_reasoning: int | None = None,
+        finish_reason: str | None = None,
         cost_nusd: int | None = None,
     ) -> str:
         """Record one model call. A count that is None stays unknown, which is not zero.
@@ -166,6 +169,9 @@ class Recorder:
             "error": error and capture.error_of(error, self.redactor),
             "operation": operation and self._text(operation, 60),
             "tokens_cached": _count(tokens_cached),
+            "tokens_written": _count(tokens_written),
+            "tokens_reasoning": _count(tokens_reasoning),
+            "finish_reason": finish_reason and self._text(finish_reason, 60),
             "cost_nusd": _count(cost_nusd),
         }
         tokens = (payload["tokens_in"] or 0) + (payload["tokens_out"] or 0)

@@ -43,7 +43,9 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "boolValue": (2, "bool"),
         "intValue": (3, "varint"),
         "doubleValue": (4, "double"),
+        "arrayValue": (5, "ArrayValue"),
     },
+    "ArrayValue": {"values": (1, "AnyValue")},
 }
 
 

@@ -262,7 +262,15 @@ def _where(error: Exception) -> str:
 
 
 def _say(shop: Workshop, claim: Claim, kind: str, text: str) -> None:
-    shop.sink.show(Progress(kind=kind, goal=claim.fence.goal, task=claim.spec.label, text=text))
+    shop.sink.show(
+        Progress(
+            kind=kind,
+            goal=claim.fence.goal,
+            task=claim.spec.label,
+            text=text,
+            attempt=claim.fence.session,
+        )
+    )
 
 
 def _blob(tx: Tx, digest: str) -> bytes:

@@ -8,16 +8,18 @@ attempt would get. Deterministic: the same store, tree and settings give the sam
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from holdfast.adapters.repository import Repository
 from holdfast.agent.briefing import Related, Surroundings, brief, reflection
-from holdfast.context.bundle import ORDERS, Bundle, Candidate, Rules
+from holdfast.context.bundle import ORDERS, Bundle, Candidate, ItemKind, Rules
 from holdfast.context.codemap import outline, relevant
 from holdfast.context.limits import bundle_tokens
 from holdfast.context.retrieve import diverse, search, search_files
 from holdfast.context.rules import rules_of
+from holdfast.context.steer import Steer
 from holdfast.context.words import terms
-from holdfast.domain.model import Claim
+from holdfast.domain.model import Claim, ContextOptions
 from holdfast.engine.outlook import answer_of, last_report, neighbours
 from holdfast.engine.rows import need
 from holdfast.engine.steering import INDEX, IndexPage, get_index, steers_of
@@ -28,28 +30,37 @@ from holdfast.worker.library import read_tree, redacted_names
 from holdfast.worker.workshop import Workshop
 
 MODES = ("plain", "curated")
-OUTPUTS_SHOWN = 5
-OUTPUTS_WEIGHED = 15
+OUTPUTS_WEIGHED = 10  # beside those that are shown, so that near-duplicates can be passed over
 FILES_SHOWN = 40
 _TASK = re.compile(r"Task (\d{1,18})")
 
 
 def gather(
-    shop: Workshop, claim: Claim, repository: Repository, base_tree: str, *, tokens: int = 0
+    shop: Workshop,
+    claim: Claim,
+    repository: Repository,
+    base_tree: str,
+    *,
+    options: ContextOptions | None = None,
 ) -> Bundle:
-    """The bundle that a new take of this task begins with; `tokens` overrides its budget."""
+    """The bundle that a new take of this task begins with; `options` tries others than its own."""
     model = claim.spec.model or claim.model
+    options = options or claim.spec.policy.context
     return brief(
         claim,
-        _surroundings(shop, claim, repository, base_tree),
+        _surroundings(shop, claim, repository, base_tree, options),
         model=model,
         tools=[tool.spec for tool in shop.tools.values()],
-        budget_tokens=tokens or bundle_tokens(model, shop.settings.bundle_tokens),
+        budget_tokens=options.tokens or bundle_tokens(model, shop.settings.bundle_tokens),
     )
 
 
 def _surroundings(
-    shop: Workshop, claim: Claim, repository: Repository, base_tree: str
+    shop: Workshop,
+    claim: Claim,
+    repository: Repository,
+    base_tree: str,
+    options: ContextOptions,
 ) -> Surroundings:
     before = None
     if claim.fence.take > 1:
@@ -71,7 +82,7 @@ def _surroundings(
         named = _TASK.fullmatch(source)
         return shop.engine.read(answer_of, int(named.group(1))) if named else read(source)
 
-    rules = _rules(shop, claim)
+    rules = _rules(shop, claim, options)
     page = shop.engine.read(get_index, claim.fence.goal)
     asks = claim.spec.kind in ("agent", "model")
     return Surroundings(
@@ -92,18 +103,33 @@ def _surroundings(
         reflection=reflection(before) if before is not None else "",
         undo=undo,
         rules=rules,
-        steers=shop.engine.read(steers_of, claim.fence.task, claim.fence.take),
+        steers=_with_manual(
+            shop.engine.read(steers_of, claim.fence.task, claim.fence.take), options.manual
+        ),
         more=[
             *_index(page),
-            *(_found(shop, claim, repository, base_tree, rules.query) if rules.fenced else ()),
+            *(
+                _found(shop, claim, repository, base_tree, rules.query, options.k)
+                if rules.fenced
+                else ()
+            ),
         ],
         find=find,
         index_rules=rules_of(page.text) if asks and claim.spec.key != INDEX else "",
     )
 
 
-def _rules(shop: Workshop, claim: Claim) -> Rules:
-    mode, order = shop.settings.context, shop.settings.context_order
+def _with_manual(steers: Sequence[Steer], manual: Sequence[str]) -> list[Steer]:
+    """What people decided, and above it what the run itself names."""
+    named = [
+        Steer(verb="pin", source=source, author="the run", reason="named by its options")
+        for source in dict.fromkeys(manual)
+    ]
+    return [*(steer for steer in steers if steer.source not in manual), *named]
+
+
+def _rules(shop: Workshop, claim: Claim, options: ContextOptions) -> Rules:
+    mode, order = options.mode or shop.settings.context, shop.settings.context_order
     if mode not in MODES or order not in ORDERS:
         raise Refused(
             f"context {mode!r} with order {order!r} is not known",
@@ -112,7 +138,12 @@ def _rules(shop: Workshop, claim: Claim) -> Rules:
     spec = claim.spec
     query = f"{spec.title}\n{spec.prompt or claim.goal_text}\n{claim.goal_text}"
     fenced = mode == "curated" and spec.kind in ("agent", "model")
-    return Rules(order=ORDERS[order], fenced=fenced, query=query)
+    without: set[ItemKind] = set()
+    if not options.include_deps:
+        without |= {"requires", "refers"}
+    if not options.include_plan:
+        without |= {"plan"}
+    return Rules(order=ORDERS[order], fenced=fenced, query=query, without=frozenset(without))
 
 
 def _index(page: IndexPage) -> list[Candidate]:
@@ -124,12 +155,12 @@ def _index(page: IndexPage) -> list[Candidate]:
 
 
 def _found(
-    shop: Workshop, claim: Claim, repository: Repository, base_tree: str, query: str
+    shop: Workshop, claim: Claim, repository: Repository, base_tree: str, query: str, k: int
 ) -> list[Candidate]:
     """What retrieval finds; a search that fails is an item that says so."""
     found: list[Candidate] = []
     try:
-        found += shop.engine.read(_outputs, claim, query)
+        found += shop.engine.read(_outputs, claim, query, k)
     except (Corrupt, Unavailable) as error:
         found.append(_failed("Past outputs", "retrieved", str(error)))
     try:
@@ -139,12 +170,12 @@ def _found(
     return found
 
 
-def _outputs(tx: Tx, claim: Claim, query: str) -> list[Candidate]:
+def _outputs(tx: Tx, claim: Claim, query: str, k: int) -> list[Candidate]:
     """Outputs and incidents of the same plan, near-duplicates last; linked tasks have their own."""
     task = claim.fence.task
     linked = [row["id"] for row in tx.all("link.of_task", id=task)]
     plan = need(tx, "task", id=task)["plan_id"]
-    hits = search(tx, query, plan=plan, k=OUTPUTS_WEIGHED, without={task, *linked})
+    hits = search(tx, query, plan=plan, k=OUTPUTS_WEIGHED + k, without={task, *linked})
     by_source = {hit.source: hit for hit in hits}
     chosen = diverse(
         [(hit.source, hit.score) for hit in hits],
@@ -154,7 +185,7 @@ def _outputs(tx: Tx, claim: Claim, query: str) -> list[Candidate]:
     found = []
     for rank, (source, near, twin) in enumerate(chosen):
         hit = by_source[source]
-        late = f"rank {rank + 1}, only {OUTPUTS_SHOWN} are shown" if rank >= OUTPUTS_SHOWN else ""
+        late = f"rank {rank + 1}, only {k} are shown" if rank >= k else ""
         found.append(
             Candidate(
                 source=f"{hit.kind.capitalize()} {source}",

@@ -1,0 +1,169 @@
+"""The desk: what people and programs do to links, contexts and indexes, by name, as plain JSON.
+
+Owns no rule: each method is one use case that the command line runs too. Thread-safe as the engine
+is. `App.desk` is the way to it; `web` serves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from holdfast.app import context
+from holdfast.domain.model import ContextOptions, Strategy
+from holdfast.engine import links
+from holdfast.engine.steering import next_claim
+from holdfast.errors import Refused
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+
+Json = dict[str, Any]
+K_MAX = 50
+MANUAL_MAX = 100
+
+
+class Desk:
+    """One app's desk."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def create_link(self, from_id: int, to_id: int, kind: str) -> Json:
+        """Link two tasks; idempotent. Answers the links of `from_id`, and whether it is new."""
+        created = self._app.engine.call(links.create_link, from_id, to_id, kind)
+        return {**self.list_links(from_id), "created": created}
+
+    def delete_link(self, from_id: int, to_id: int, kind: str) -> Json:
+        """Remove a link; `NotFound` when there is none. Answers the links that are left."""
+        self._app.engine.call(links.delete_link, from_id, to_id, kind)
+        return self.list_links(from_id)
+
+    def list_links(self, task_id: int) -> Json:
+        """`incoming` and `outgoing` links of a task, in one order."""
+        return self._app.engine.read(links.list_links, task_id)
+
+    def list_dependencies(self, task_id: int) -> list[Json]:
+        """What a task requires and refers to, requirements first."""
+        return self._app.engine.read(links.list_dependencies, task_id)
+
+    def requires_dag_schedule(
+        self, plan_id: int | None = None, *, strategy: Strategy = "dag"
+    ) -> Json:
+        """The order of a plan's tasks, or of all plans that are going on."""
+        return self._app.engine.read(links.requires_dag_schedule, plan_id, strategy=strategy)
+
+    def gather_context(
+        self,
+        task_id: int,
+        include_plan: bool = True,
+        include_deps: bool = True,
+        k: int = 5,
+        manual: Sequence[str | int] | None = None,
+    ) -> Json:
+        """The curated context of a task: `text`, and `sections` with id, kind, excerpt and size.
+
+        `manual` names sources (a file, a task's number) that are pinned. Sizes are tokens.
+        """
+        found = self.preview(
+            task_id,
+            {
+                "mode": "curated",
+                "include_plan": include_plan,
+                "include_deps": include_deps,
+                "k": k,
+                "manual": tuple(manual or ()),
+            },
+        )
+        sections = [
+            {
+                "source": item["source"],
+                "source_id": item["cite"] or item["source"],
+                "kind": item["type"],
+                "excerpt": item["excerpt"],
+                "size": item["tokens"],
+                "reason": item["reason"],
+                "trust": item["trust"],
+            }
+            for item in found["items"]
+            if item["fate"] != "out"
+        ]
+        return {
+            "task_id": task_id,
+            "sections": sections,
+            "text": found["text"],
+            "size": found["tokens"],
+            "sha256": found["sha256"],
+            "left_out": [
+                {"source": item["source"], "kind": item["type"], "reason": item["reason"]}
+                for item in found["items"]
+                if item["fate"] == "out"
+            ],
+        }
+
+    def preview(self, task_id: int, changes: Mapping[str, Any] | None = None) -> Json:
+        """What the task's next attempt gets; `changes` to its options try something else."""
+        if not changes:
+            return context.preview(self._app, task_id)
+        claim, _ = self._app.engine.read(next_claim, task_id)
+        return context.preview(
+            self._app, task_id, options=with_changes(claim.spec.policy.context, changes)
+        )
+
+    def approve(
+        self,
+        task_id: int,
+        *,
+        pins: Sequence[str | int],
+        excludes: Sequence[str | int],
+        author: str,
+        reason: str,
+        once: bool = False,
+    ) -> Json:
+        """Record a whole choice of pins and exclusions; answers the preview that follows."""
+        return context.accept(
+            self._app,
+            task_id,
+            pins=[source_of(one) for one in pins],
+            excludes=[source_of(one) for one in excludes],
+            author=author,
+            reason=reason,
+            once=once,
+        )
+
+    def history(self, task_id: int) -> Json:
+        """Who decided what about a task's context, oldest first."""
+        return context.decisions(self._app, task_id)
+
+    def compare(self, left: str, right: str) -> Json:
+        """Two bundles, each an attempt such as 3.1 or a task such as 3."""
+        return context.compare(self._app, left, right)
+
+    def get_index(self, goal_id: int) -> Json:
+        """A goal's INDEX.md, its version, and whether it is stale."""
+        return context.index(self._app, goal_id)
+
+    def put_index(self, goal_id: int, text: str, *, version: int, author: str) -> Json:
+        """Write the next version over `version`; raises `Stale` when another was first."""
+        return context.write_index(self._app, goal_id, text, version=version, author=author)
+
+
+def with_changes(own: ContextOptions, changes: Mapping[str, Any]) -> ContextOptions:
+    """Options with some of them changed; refuses what is out of bounds."""
+    changed = dict(changes)
+    if "manual" in changed:
+        changed["manual"] = tuple(source_of(one) for one in changed["manual"])
+    made = replace(own, **changed)
+    if not 0 <= made.k <= K_MAX:
+        raise Refused(f"k is {made.k}; it is how many outputs are retrieved, 0 to {K_MAX}")
+    if made.tokens < 0:
+        raise Refused(f"tokens is {made.tokens}; 0 leaves it to the settings")
+    if len(made.manual) > MANUAL_MAX:
+        raise Refused(f"manual names {len(made.manual)} sources; at most {MANUAL_MAX}")
+    return made
+
+
+def source_of(named: str | int) -> str:
+    """A source as bundles name it; a number is a task's."""
+    return f"Task {named}" if isinstance(named, int) else named
