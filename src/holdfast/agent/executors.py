@@ -63,6 +63,15 @@ async def execute(job: Job) -> Outcome:
         return Outcome(kind="failed", failure="policy", reason=error.code, detail=str(error))
 
 
+async def agent(job: Job) -> Outcome:
+    """The loop. A merge whose conflict went away before it began asks no model."""
+    task = job.bundle.task
+    if task.merges and not task.files:
+        answer = "Nothing was in conflict any more."
+        return await loop.conclude(job, answer, await loop.check(job, "v01"))
+    return await loop.run(job)
+
+
 async def single(job: Job) -> Outcome:
     """One model call without tools; its text is the answer, then the checks."""
     bundle = job.bundle
@@ -118,7 +127,7 @@ def _evidence(error: Undecided) -> str:
 
 
 EXECUTORS: Mapping[TaskKind, Callable[[Job], Awaitable[Outcome]]] = {
-    "agent": loop.run,
+    "agent": agent,
     "model": single,
     "shell": shell,
     "plan": plan,

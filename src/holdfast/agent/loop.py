@@ -21,6 +21,7 @@ from holdfast.agent.conversation import Conversation, encode, first_difference
 from holdfast.agent.edits import Edits, Fallback, advice
 from holdfast.agent.guards import Guards, Stop
 from holdfast.agent.journal import Effectful, Journal, Performed
+from holdfast.agent.merging import unmarked
 from holdfast.agent.verify import corrective, describe, proven, verify
 from holdfast.context.bundle import Bundle
 from holdfast.context.rules import broken
@@ -352,6 +353,9 @@ async def check(job: Job, key: str) -> tuple[CheckResult, ...]:
     if task.checks:
         job.sink.show(_progress(job, "checking", ", ".join(task.checks)))
     results = await verify(job.journal, job.workspace, task.checks, key=key, policy=task.policy)
+    if task.merges:
+        mark = await unmarked(job.journal, job.workspace, task.files, key=key)
+        results = (mark, *results)
     for result in results:
         job.sink.show(_progress(job, "check", describe(result)))
     return results
