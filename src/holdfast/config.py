@@ -49,6 +49,9 @@ class Settings:
     budget_usd: float = _setting(0.0, "money a goal may spend; 0 is no limit")
     model_s: float = _setting(600.0, "longest one model reply may take")
     bundle_tokens: int = _setting(8000, "size of the context a task is given; 0: by its model")
+    conversation_tokens: int = _setting(
+        0, "size at which old parts of a conversation are shortened; 0: by its model"
+    )
     context: str = _setting("plain", "plain, or curated: also retrieval, a map and rules of use")
     context_order: str = _setting("default", "who gets context first: default, dependencies_first")
     command_s: float = _setting(120.0, "longest a tool's command may run")

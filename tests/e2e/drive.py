@@ -6,9 +6,10 @@ was read before, and answers with how the child ended. The parent opens no store
 thread, so a child is a fresh process in every way that matters, without paying for its imports.
 
 A death is `{"at": "step", "boundary": B, "key": K}` (the journal's probe, or `mid_effect` inside a
-tool, check or reply), `{"at": "commit", "n": N, "side": "before" | "after"}` (the n-th transaction
-of the process) or `{"at": "process", "n": N}` (before the n-th child process, git included, starts)
-or null. With `"signal": "stop"` or `"interrupt"` it gets SIGSTOP or SIGINT instead of SIGKILL.
+tool, check or reply), `{"at": "boundary", "n": N}` (the n-th of those, whatever its step),
+`{"at": "commit", "n": N, "side": "before" | "after"}` (the n-th transaction of the process) or
+`{"at": "process", "n": N}` (before the n-th child process, git included, starts) or null. With
+`"signal": "stop"` or `"interrupt"` it gets SIGSTOP or SIGINT instead of SIGKILL.
 
 An order may name a mutant, a fault planted in Holdfast that the proofs must notice.
 
@@ -67,9 +68,12 @@ class Death:
 
     def __init__(self, order: Mapping[str, Any] | None, home: Path) -> None:
         self._order, self._home = dict(order or {}), home
-        self._commits = self._processes = 0
+        self._commits = self._processes = self._boundaries = 0
 
     def step(self, boundary: str, key: str) -> None:
+        self._boundaries += 1
+        if self._order.get("at") == "boundary":
+            self._count_down(self._boundaries)
         if (self._order.get("boundary"), self._order.get("key")) == (boundary, key):
             self._die()
 
@@ -146,7 +150,8 @@ class CountedTool:
 
     async def call(self, arguments: Mapping[str, Any], workspace: Workspace) -> Observation:
         key = self._keys.get(named(self.spec.name, arguments), "")
-        self._ledger.write(tool=self.spec.name, key=key, arguments=arguments)
+        task = workspace.root.parent.name
+        self._ledger.write(tool=self.spec.name, key=key, arguments=arguments, task=task)
         self._death.step("mid_effect", key)
         return await self._inner.call(arguments, workspace)
 

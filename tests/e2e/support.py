@@ -132,6 +132,10 @@ def ended(process: "subprocess.Popen[str]") -> Done:
     return Done(code=process.returncode, out=out, err=err)
 
 
+def stopped(process: int) -> bool:
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
 def until(fact: Callable[[], Any], what: str, wait_s: float = WAIT_S) -> Any:
     """Poll for a fact; the poll's pause is no wait for time to pass but for the machine's sake."""
     deadline = time.monotonic() + wait_s

@@ -19,6 +19,7 @@ from e2e.support import (
     make_repo,
     says,
     script,
+    stopped,
     tree,
     until,
     write_script,
@@ -147,10 +148,6 @@ def test_a_living_process_takes_over_from_a_stopped_one_the_moment_it_dies(
         assert broken_invariants(first.store) == []
         keys = [call["key"] for call in first.called() if call["tool"] == "write_file"]
         assert keys == ["t002/call:0"] * 2, "only what was in flight happened again"
-
-
-def stopped(process: int) -> bool:
-    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def test_an_attempt_that_has_settled_shows_its_work_without_a_lease(

@@ -116,6 +116,11 @@ class Repository:
     def branch_commit(self, branch: str) -> str | None:
         return self._commit(f"refs/heads/{branch}")
 
+    def branches(self, below: str) -> frozenset[str]:
+        """The names of all branches that begin with `below`, a folder of names."""
+        found = self._git.run("for-each-ref", "--format=%(refname:lstrip=2)", f"refs/heads/{below}")
+        return frozenset(os.fsdecode(found).splitlines())
+
     def empty_tree(self) -> str:
         """The id of the tree without files, in this repository's hash."""
         answer = self._git.run("hash-object", "-t", "tree", "--stdin", stdin=b"")

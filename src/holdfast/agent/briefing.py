@@ -83,6 +83,7 @@ def brief(
     model: str,
     tools: Sequence[ToolSpec],
     budget_tokens: int,
+    conversation_tokens: int = 0,
 ) -> Bundle:
     """The bundle of a new take.
 
@@ -119,6 +120,7 @@ def brief(
         templates=templates,
         items=items,
         budget_tokens=budget_tokens,
+        conversation_tokens=conversation_tokens,
         undo=around.undo,
     )
 

@@ -162,6 +162,7 @@ async def start(app: App, wish: Wish) -> int:
             repository=str(repository.work_tree or repository.git_dir),
             base_commit=head,
             base_tree=base_tree,
+            branches=repository.branches("holdfast/"),
             budget=wish.budget,
             model=wish.model,
             seed=app.entropy.seed(),
@@ -197,14 +198,15 @@ def work(app: App, goal: int, *, resumed: bool) -> dict[str, Any]:
     """Work on a goal until it rests; returns the result object. Ctrl-C pauses it, twice ends."""
     if resumed:
         app.engine.call(resume, goal)
-    before = app.engine.read(goal_result, goal)["attempts"]
+        if app.engine.read(goal_result, goal)["state"] not in ("complete", "dropped"):
+            note(app, f"goal {goal} goes on")
     line = LifeLine(app.home, app.worker)
     try:
         asyncio.run(_work(app, goal))
     finally:
         line.close()
     result = app.engine.read(goal_result, goal)
-    return {**result, "resumed": resumed and (before > 0)}
+    return {**result, "resumed": resumed}
 
 
 async def _work(app: App, goal: int) -> None:

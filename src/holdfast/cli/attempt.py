@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from holdfast.cli.common import add_place, opened
+from holdfast.cli.common import add_place, opened, usage_line
 from holdfast.cli.console import Console
 from holdfast.cli.goal import attempt_line
 from holdfast.engine.listing import attempt, tasks
@@ -42,6 +42,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         return 0
     console.say(attempt_line(found))
     console.say(f"  {found['model']}, take {found['take']}, worker {found['worker']}")
+    console.say(f"  {usage_line(found)}")
     for step in found["journal"]:
         console.say(f"  {step['key']} ({step['kind']}, {step['effect']}) {step['state']}")
         console.say(f"    asked {_short(step['request'])}")

@@ -64,6 +64,13 @@ def opened(
         app.close()
 
 
+def usage_line(usage: Mapping[str, Any]) -> str:
+    """Tokens in words: what went in, how much of it a prompt cache answered, what came out."""
+    cached, sent = usage["tokens_cached"], usage["tokens_in"]
+    reuse = f" ({cached} of them from the provider's cache, {cached / sent:.0%})" if cached else ""
+    return f"{sent} tokens in{reuse}, {usage['tokens_out']} out"
+
+
 def _sink(console: Console, quiet: bool) -> Sink:
     """Lines; on a terminal of a person who runs something, a sink that can also draw."""
     lines = Lines(console, quiet=quiet)

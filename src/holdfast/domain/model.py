@@ -141,13 +141,17 @@ class PlanSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class GoalSpec:
-    """What someone wants. `repository` is an absolute path, `base_commit` where work starts."""
+    """What someone wants. `repository` is an absolute path, `base_commit` where work starts.
+
+    `branch` empty asks for `holdfast/goal-N`, numbered on where `branches` has that name already.
+    """
 
     text: str
     repository: str
     base_commit: str
     base_tree: str
     branch: str = ""
+    branches: frozenset[str] = frozenset()
     budget: Budget = field(default_factory=Budget)
     model: str = ""
     seed: int = 0

@@ -5,6 +5,9 @@ Each is one function in one transaction, so a goal is never left half-made.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import chain, count
+
 from holdfast.domain.model import GoalSpec, PlanSpec
 from holdfast.engine.links import order_plan
 from holdfast.engine.moves import move_goal, move_plan, move_task
@@ -37,7 +40,7 @@ def submit(tx: Tx, goal: GoalSpec, plan: PlanSpec, *, review: bool = False) -> i
             "repository": goal.repository,
             "base_commit": goal.base_commit,
             "base_tree": goal.base_tree,
-            "branch": goal.branch or f"holdfast/goal-{goal_id}",
+            "branch": goal.branch or _free_branch(goal_id, goal.branches),
             "model": goal.model,
             "budget_tokens": goal.budget.tokens,
             "budget_usd": goal.budget.usd,
@@ -140,6 +143,13 @@ def signal(tx: Tx, task_id: int, key: str, value: str) -> None:
         },
     )
     _task_event(tx, task, "signal")
+
+
+def _free_branch(goal_id: int, taken: Collection[str]) -> str:
+    """Another store, or one that was deleted, may have left a branch of the goal's name."""
+    name = f"holdfast/goal-{goal_id}"
+    others = (f"{name}-{number}" for number in count(2))
+    return next(each for each in chain((name,), others) if each not in taken)
 
 
 def _propose(tx: Tx, goal_id: int, plan: PlanSpec) -> int:

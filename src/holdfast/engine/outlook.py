@@ -116,7 +116,7 @@ def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
         "state": goal["state"],
         "outcome": "waiting" if proposed else _outcome(goal, plan_tasks, ends),
         "reason": goal["reason"],
-        "branch": goal["branch"],
+        "branch": _where(goal),
         "repository": goal["repository"],
         "checks": [
             {"task": task["key"], **msgspec.to_builtins(check)}
@@ -131,12 +131,19 @@ def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
     }
 
 
+def _where(goal: Row) -> str:
+    """The branch; where it could not be moved to the newest work, the ref that holds that."""
+    hidden = goal["branch_commit"] and goal["branch_commit"] != goal["shown_commit"]
+    return f"refs/holdfast/goals/{goal['id']}" if hidden else str(goal["branch"])
+
+
 def usage(spent: Usage) -> dict[str, Any]:
     """Tokens and money as JSON; `cost_usd` null means that a price is unknown."""
     return {
         "tokens": spent.tokens,
         "tokens_in": spent.tokens_in,
         "tokens_out": spent.tokens_out,
+        "tokens_cached": spent.tokens_cached,
         "cost_usd": None if spent.cost_nusd is None else spent.cost_nusd / 1e9,
     }
 

@@ -15,7 +15,7 @@ from holdfast.adapters.repository import Repository
 from holdfast.agent.briefing import Conflict, Related, Surroundings, brief, reflection
 from holdfast.context.bundle import ORDERS, Bundle, Candidate, ItemKind, Rules
 from holdfast.context.codemap import outline, relevant
-from holdfast.context.limits import bundle_tokens
+from holdfast.context.limits import bundle_tokens, conversation_tokens
 from holdfast.context.retrieve import diverse, search, search_files
 from holdfast.context.rules import rules_of
 from holdfast.context.steer import Steer
@@ -60,6 +60,7 @@ def gather(
         model=model,
         tools=[tool.spec for tool in shop.tools.values()],
         budget_tokens=options.tokens or bundle_tokens(model, shop.settings.bundle_tokens),
+        conversation_tokens=conversation_tokens(model, shop.settings.conversation_tokens),
     )
 
 
