@@ -143,3 +143,25 @@ def test_a_merge_that_leaves_markers_fails_and_what_waits_for_it_says_so(tmp_pat
     assert [row["key"] for row in tasks["after"]["blocked_by"]] == [merge["key"]]
     ref = f"refs/holdfast/conflicts/{tasks[merge['key'].removeprefix('merge-')]['task']}"
     assert git(repo, "rev-parse", "--verify", ref), "the work that could not be merged is kept"
+
+
+def test_a_file_that_one_side_deleted_is_a_conflict_without_markers(tmp_path: Path) -> None:
+    plan = PLAN.replace('checks = ["grep -q right list.txt"]', 'checks = ["test ! -f list.txt"]', 1)
+    plan = plan[: plan.index('[[tasks]]\nkey = "after"')]
+    plan = plan.replace('checks = ["grep -q left list.txt"]', 'checks = ["true"]')
+    script = {
+        "rules": [
+            rule("Left", shell("echo d >> list.txt"), says("It is longer.")),
+            rule("Right", shell("rm list.txt"), says("It is gone.")),
+            rule("Merge", shell("rm -f list.txt"), says("It stays gone.")),
+        ]
+    }
+    repo = make_repo(tmp_path / "repo", FILES)
+    (tmp_path / "plan.toml").write_text(plan, encoding="utf-8")
+    run = Cli(repo, {"HOLDFAST_MODEL": write_script(tmp_path / "script.json", script)})
+    done = goal(run)
+    assert done.code == 0, done.err
+    merge = next(task for task in done.result["tasks"] if task["key"].startswith("merge-"))
+    text = run("context", "preview", str(merge["id"]), "--json").result["text"]
+    assert "CONFLICT (modify/delete): list.txt deleted in the" in text
+    assert git(repo, "ls-tree", "--name-only", "holdfast/goal-1") == "other.txt"
