@@ -79,6 +79,11 @@ class Repository:
         return self._git_dir
 
     @property
+    def git(self) -> Git:
+        """git on this repository, for reading objects."""
+        return replace(self._git, work_tree=None)
+
+    @property
     def work_tree(self) -> Path | None:
         return self._git.work_tree
 

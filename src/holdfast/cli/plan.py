@@ -21,6 +21,7 @@ from typing import Any
 from holdfast.adapters.plan_file import plan_document
 from holdfast.app import App
 from holdfast.app.goals import Wish, create_plan, policy
+from holdfast.cli import pages
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
 from holdfast.cli.goal import need_number
@@ -94,8 +95,8 @@ def _list(app: App, console: Console, goal: int) -> int:
     rows = app.engine.read(plans, goal)
     if console.json:
         console.emit({"type": "plans", "plans": rows})
-    for row in rows:
-        console.say(f"{row['plan']:>4} goal {row['goal']} {row['source']}: {row['state']}")
+    else:
+        console.show(pages.plans(console.page(), rows))
     return 0
 
 
@@ -111,17 +112,5 @@ def _export(app: App, console: Console, number: int) -> int:
 def _show(console: Console, found: Mapping[str, Any]) -> None:
     if console.json:
         console.emit({"type": "plan", **found})
-        return
-    number, why = found["plan"], f" ({found['reason']})" if found["reason"] else ""
-    console.say(f"plan {number} of goal {found['goal']} ({found['source']}): {found['state']}{why}")
-    for task in found["tasks"]:
-        needs = f" after {', '.join(task['requires'])}" if task["requires"] else ""
-        console.say(f"  {task['task']:>3} {task['key']}: {task['state']} {task['reason']}{needs}")
-        console.say(f"      {task['title']}")
-        for name in ("files", "creates"):
-            if task[name]:
-                console.say(f"      {name} {', '.join(task[name])}")
-        for check in task["checks"]:
-            console.say(f"      check {check}")
-    if found["state"] == "proposed":
-        console.say(f"approve it: holdfast plan approve {number}; then: holdfast resume")
+    else:
+        console.show(pages.plan(console.page(), found))

@@ -128,6 +128,8 @@ def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
         "tasks": [_task(task, end) for task, end in zip(plan_tasks, ends, strict=True)],
         "undone": goal["undone_ms"] is not None,
         "proposed_plan": proposed,
+        "created_ms": goal["created_ms"],
+        "ended_ms": goal["ended_ms"],
     }
 
 

@@ -305,6 +305,9 @@ SELECT * FROM takes WHERE task_id = :task ORDER BY number;
 
 -- name: log.end
 SELECT coalesce(max(seq), 0) AS seq FROM log;
+-- name: goal.counts
+SELECT goal_id, count(*) AS tasks, sum(CASE WHEN state = 'succeeded' THEN 1 ELSE 0 END) AS done
+FROM tasks GROUP BY goal_id;
 -- name: board.tasks
 SELECT t.id, t.key, t.plan_id, t.spec, t.state, t.reason, t.attempts, a.state AS attempt_state,
        a.model, a.worker, a.outcome, a.report, a.started_ms, coalesce(s.tokens, 0) AS tokens,
