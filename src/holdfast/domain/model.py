@@ -39,9 +39,10 @@ class Budget:
 class ContextOptions:
     """What a task asks of its context; empty and 0 leave it to the settings of the same name.
 
-    `mode` is the setting `context`, `tokens` the size of the bundle, `k` how many past outputs are
-    retrieved. `manual` names sources that are pinned whatever else is decided. `include_deps` and
-    `include_plan` keep out what the task requires or refers to, and the plan.
+    `mode` is the setting `context`, `summary` the setting `context_summary`, `tokens` the size of
+    the bundle, `k` how many past outputs are retrieved. `manual` names sources that are pinned
+    whatever else is decided. `include_deps` and `include_plan` keep out what the task requires or
+    refers to, and the plan.
     """
 
     mode: Literal["", "plain", "curated"] = ""
@@ -50,6 +51,7 @@ class ContextOptions:
     k: int = 5
     manual: tuple[str, ...] = ()
     tokens: int = 0
+    summary: Literal["", "extract", "model"] = ""
 
 
 @dataclass(frozen=True, kw_only=True)

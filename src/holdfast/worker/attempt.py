@@ -31,6 +31,7 @@ from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
 from holdfast.worker.gather import gather
 from holdfast.worker.merging import begin, merge_task, work_of
+from holdfast.worker.summaries import Summaries, summed_up
 from holdfast.worker.workshop import Workshop
 
 
@@ -71,7 +72,7 @@ async def _perform(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]
     try:
         repository = await asyncio.to_thread(shop.repository, claim)
         workspace = await asyncio.to_thread(shop.workspace, claim, repository)
-        bundle, base_tree = await _bundle(shop, claim, repository, workspace)
+        bundle, base_tree, claim = await _bundle(shop, claim, repository, workspace)
         outcome = await _execute(shop, claim, bundle, workspace, base_tree)
     except Stale:
         raise
@@ -124,15 +125,22 @@ async def _execute(
 
 async def _bundle(
     shop: Workshop, claim: Claim, repository: Repository, workspace: TaskWorkspace
-) -> tuple[Bundle, str]:
-    """The take's bundle and base tree: the recorded ones, or briefed now and recorded."""
+) -> tuple[Bundle, str, Claim]:
+    """The take's bundle and base tree: the recorded ones, or briefed now and recorded.
+
+    The claim comes back with the steps that briefing took.
+    """
     if claim.bundle_sha256:
         content = shop.engine.read(_blob, claim.bundle_sha256)
-        return msgspec.json.decode(content, type=Bundle), claim.base_tree
+        return msgspec.json.decode(content, type=Bundle), claim.base_tree, claim
     base = await asyncio.to_thread(begin, shop, claim, repository, workspace.git_dir)
-    made = await asyncio.to_thread(
-        gather, shop, claim, base.repository, base.tree, conflict=base.conflict
-    )
+
+    def gathered(known: Summaries) -> Bundle:
+        return gather(
+            shop, claim, base.repository, base.tree, conflict=base.conflict, summaries=known
+        )
+
+    made, owned = await summed_up(shop, claim, gathered)
     await shop.engine.acall(
         store_bundle,
         claim.fence,
@@ -140,7 +148,7 @@ async def _bundle(
         base_commit=claim.base_commit,
         base_tree=base.tree,
     )
-    return made, base.tree
+    return made, base.tree, owned
 
 
 async def _settle(
