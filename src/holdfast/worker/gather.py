@@ -46,13 +46,13 @@ def gather(
     base_tree: str,
     *,
     options: ContextOptions | None = None,
-    summaries: Summaries | None = None,
     conflict: Conflict | None = None,
+    summaries: Summaries | None = None,
 ) -> Bundle:
     """The bundle that a new take of this task begins with; `options` tries others than its own.
 
-    `summaries` collects what a model is to be asked for; without it what is known is used.
     `repository` holds the objects of `base_tree`, which has the markers of a `conflict` in it.
+    `summaries` collects what a model is to be asked for; without it what is known is used.
     """
     if conflict is not None:
         claim = replace(claim, spec=replace(claim.spec, files=conflict.files))
@@ -61,7 +61,8 @@ def gather(
     return brief(
         claim,
         replace(
-            _surroundings(shop, claim, repository, base_tree, options, summaries), conflict=conflict
+            _surroundings(shop, claim, repository, base_tree, options, summaries),
+            conflict=conflict,
         ),
         model=model,
         tools=[tool.spec for tool in shop.tools.values()],

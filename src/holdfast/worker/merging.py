@@ -101,9 +101,8 @@ def _others(
     """The tasks whose accepted work touched these files since, oldest first."""
     tasks = []
     for commit in repository.touching(before, tip, paths):
-        trailer = _TRAILER.search(repository.commit_message(commit))
-        if trailer is not None:
-            tasks.append(int(trailer.group(1)))
+        trailers = _TRAILER.findall(repository.commit_message(commit))
+        tasks += [int(task) for task in trailers[-1:]]  # the text above may say anything
     return shop.engine.read(_specs, list(dict.fromkeys(tasks)))
 
 
