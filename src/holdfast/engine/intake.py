@@ -10,7 +10,7 @@ from holdfast.domain.checks import read_check
 from holdfast.domain.model import GoalSpec, PlanSpec
 from holdfast.engine.links import order_plan
 from holdfast.engine.moves import move_goal, move_plan, move_task
-from holdfast.engine.rows import encode, need
+from holdfast.engine.rows import encode, may_go_ahead, need
 from holdfast.engine.settle import end_cancelled, plan_progress, unblock
 from holdfast.errors import Refused
 from holdfast.store import Row, Tx, transition
@@ -114,7 +114,10 @@ def cancel(tx: Tx, goal_id: int, *, reason: str = "cancelled") -> None:
 
 
 def force(tx: Tx, task_id: int, ignored_id: int, *, reason: str) -> None:
-    """Record that a task may start without one of its requirements, and why. Idempotent."""
+    """Record that a task may start without one of its requirements, and why. Idempotent.
+
+    Refused for a task that undoes another: work is walked back in one order only.
+    """
     if not reason.strip():
         raise Refused("a force needs a reason", hint="say why the requirement may be ignored")
     task = need(tx, "task", id=task_id)
@@ -122,6 +125,7 @@ def force(tx: Tx, task_id: int, ignored_id: int, *, reason: str) -> None:
     if ignored_id not in {row["id"] for row in required}:
         needed = ", ".join(f"{row['id']} ({row['key']})" for row in required) or "nothing"
         raise Refused(f"task {task_id} does not require {ignored_id}", hint=f"it requires {needed}")
+    may_go_ahead(task)
     tx.run("task.force", id=task_id, ignored=ignored_id, reason=reason)
     unblock(tx, task)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.domain.model import Budget, Fence, Outcome, StepRow, TaskSpec
 from holdfast.domain.ports import Usage
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, Refused
 from holdfast.store import Row, Tx
 
 T = TypeVar("T")
@@ -93,3 +93,13 @@ def step_of(tx: Tx, row: Row, *, verify: bool = True) -> StepRow:
         ),
         result_sha256=row["result_sha256"],
     )
+
+
+def may_go_ahead(task: Row) -> None:
+    """Refuse to let a task that undoes another go before its turn: undoing has one order (I10)."""
+    if spec_of(task).kind == "compensate":
+        raise Refused(
+            f"task {task['id']} undoes work, and can only do so in its turn",
+            hint=f"holdfast link list {task['id']} shows what comes before",
+            code="undo_order",
+        )
