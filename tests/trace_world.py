@@ -66,13 +66,14 @@ def program(
     via: tuple[str, ...] = ("-m", "holdfast.trace", "run"),
     environ: Mapping[str, str] | None = None,
     measured: bool = True,
+    main: tuple[str, ...] = ("app.py",),
     **options: Any,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a script of this text in a directory, traced into `agentlog.db` there or not."""
     script = directory / "app.py"
     script.write_text(text, encoding="utf-8")
     return subprocess.run(
-        [sys.executable, *(via if traced else ()), "app.py", *arguments],
+        [sys.executable, *(via if traced else ()), *main, *arguments],
         cwd=directory,
         env=environment(environ, traced=traced, measured=measured and traced),
         capture_output=True,

@@ -1,7 +1,8 @@
 """A real OpenTelemetry collector (Phoenix) takes the spans and gives them back.
 
 Phoenix with what it needs is 850 MB, too heavy for CI: `make phoenix` installs it beside the
-environment and runs this. CI decodes the same bytes with the official protobuf classes instead.
+environment and runs this. CI sends the spans as JSON to another receiver (`test_trace_collector`)
+and decodes the protobuf form with the official classes (`test_trace_export`).
 """
 
 import json
@@ -27,7 +28,10 @@ START_S = 120.0
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not PHOENIX.exists(), reason="`make phoenix` installs the collector"),
+    pytest.mark.skipif(
+        not PHOENIX.exists(),
+        reason="skipped: Phoenix (850 MB) is not installed; `make phoenix` does and runs this",
+    ),
 ]
 
 

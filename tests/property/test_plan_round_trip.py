@@ -22,7 +22,7 @@ def plans(draw: st.DrawFn) -> list[TaskSpec]:
     keys = draw(KEYS)
     tasks = []
     for index, key in enumerate(keys):
-        kind = draw(st.sampled_from(["agent", "model", "shell"]))
+        kind = draw(st.sampled_from(["agent", "model", "shell", "verify"]))
         before = st.lists(st.sampled_from(keys[:index]), unique=True) if index else st.just([])
         tasks.append(
             TaskSpec(
@@ -32,7 +32,9 @@ def plans(draw: st.DrawFn) -> list[TaskSpec]:
                 kind=kind,
                 command=draw(SEEN) if kind == "shell" else "",
                 requires=tuple(draw(before)),
-                checks=tuple(draw(st.lists(SEEN, max_size=3))),
+                checks=tuple(draw(st.lists(SEEN, min_size=kind == "verify", max_size=3))),
+                files=tuple(draw(st.lists(SEEN, max_size=2))),
+                creates=tuple(draw(st.lists(SEEN, max_size=2))),
                 priority=draw(st.integers(-100, 100)),
                 policy=Policy(max_turns=draw(st.integers(1, 99)), attempt_s=draw(st.floats(1, 9))),
             )

@@ -38,7 +38,7 @@ HOMES = {
     ),
     r"^\s*(import|from) (pickle|marshal|shelve)\b": (),
     r"\bshell\s*=\s*True\b|\bos\.system\b|\bos\.popen\b": (),
-    r"(?<![\w.])(eval|exec)\(": ("lang/",),
+    r"(?<![\w.])(eval|exec)\(": ("lang/", "trace/run.py"),
     r"(?<![\w.])print\(": (),
 }
 

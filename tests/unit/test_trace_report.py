@@ -1,5 +1,6 @@
 """What an agent is told: enough, in order, within a real budget, and what was left out."""
 
+import base64
 import json
 import math
 from collections.abc import Iterator
@@ -8,7 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import mistral_common
 import pytest
+import tiktoken
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -42,12 +45,8 @@ def fail(world: World, work: Any) -> Exception:
 @cache
 def tokenizer() -> Any:
     """A real byte-pair tokenizer of 131,072 words, whose vocabulary ships inside a package."""
-    tiktoken = pytest.importorskip("tiktoken")
-    package = pytest.importorskip("mistral_common")
-    path = files(package) / "data" / "tekken_240911.json"
+    path = files(mistral_common) / "data" / "tekken_240911.json"
     model = json.loads(path.read_text())
-    import base64
-
     size = model["config"]["default_vocab_size"] - model["config"]["default_num_special_tokens"]
     ranks = {base64.b64decode(row["token_bytes"]): row["rank"] for row in model["vocab"][:size]}
     return tiktoken.Encoding(

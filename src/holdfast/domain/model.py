@@ -13,7 +13,8 @@ from holdfast.domain.checks import CheckKind
 from holdfast.domain.ports import Usage
 from holdfast.errors import FailureClass
 
-TaskKind = Literal["agent", "model", "shell", "compensate"]
+TaskKind = Literal["agent", "model", "shell", "plan", "verify", "compensate"]
+PlanSource = Literal["single", "person", "planning", "model", "undo"]
 LinkKind = Literal["requires", "refers", "duplicates", "relates_to"]
 Strategy = Literal["dag", "bfs"]
 OutcomeKind = Literal[
@@ -74,11 +75,32 @@ class Policy:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Planning:
+    """How a planning task plans: the sizes its answer must keep, fixed so that replay sees them.
+
+    A goal becomes `tasks_min` to `tasks_max` tasks. One that is called big, or is over a unit's
+    size, is split into units of its own when there are two `levels`, and is refused when there is
+    one. `review` leaves the plan for a person; `rounds` bounds the follow-ups of a goal's checks.
+    """
+
+    tasks_min: int = 3
+    tasks_max: int = 8
+    levels: int = 2
+    unit_files_max: int = 6
+    unit_chars_max: int = 4000
+    rounds: int = 2
+    review: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskSpec:
     """The smallest schedulable unit with its contract, as a plan states it.
 
     `key` is unique in the plan and stable over its revisions. `checks` are commands for `sh -c` in
-    the sandbox; exit code 0 proves. `command` is for kind shell, `compensates` for kind compensate.
+    the sandbox; exit code 0 proves. `files` are there when the task begins, `creates` when it ends.
+    `command` is for kind shell, `planning` for kind plan (whose `checks` are the goal's own),
+    `compensates` for kind compensate; `merges` is the task whose conflicting work this one merges.
+    The checks of a `provisional` task guide it, but a task after it judges: it cannot fail by them.
     """
 
     key: str
@@ -89,11 +111,15 @@ class TaskSpec:
     refers: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    creates: tuple[str, ...] = ()
     command: str = ""
     model: str = ""
     priority: int = 0
     policy: Policy = field(default_factory=Policy)
     compensates: int = 0
+    merges: int = 0
+    provisional: bool = False
+    planning: Planning | None = None
 
     @property
     def label(self) -> str:
@@ -109,19 +135,23 @@ class PlanSpec:
     """
 
     tasks: tuple[TaskSpec, ...]
-    source: Literal["single", "person", "model", "undo"] = "single"
+    source: PlanSource = "single"
     strategy: Strategy = "dag"
 
 
 @dataclass(frozen=True, kw_only=True)
 class GoalSpec:
-    """What someone wants. `repository` is an absolute path, `base_commit` where work starts."""
+    """What someone wants. `repository` is an absolute path, `base_commit` where work starts.
+
+    `branch` empty asks for `holdfast/goal-N`, numbered on where `branches` has that name already.
+    """
 
     text: str
     repository: str
     base_commit: str
     base_tree: str
     branch: str = ""
+    branches: frozenset[str] = frozenset()
     budget: Budget = field(default_factory=Budget)
     model: str = ""
     seed: int = 0
@@ -150,7 +180,7 @@ class Outcome:
     `reason` is one word the guard or the failure names; `detail` is for a person. `commit` and
     `tree` hold the work, also when it failed; `parent` is the tip that `commit` builds on. `fresh`
     asks for a new take although the class alone would join the old one (a recorded request that
-    the code no longer reproduces).
+    the code no longer reproduces). `tasks` are what it asks for: a plan, a follow-up, a merge.
     """
 
     kind: OutcomeKind
@@ -166,6 +196,7 @@ class Outcome:
     parent: str = ""
     retry_after_s: float | None = None
     fresh: bool = False
+    tasks: tuple[TaskSpec, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,9 +42,8 @@ def _plain(text: str) -> str:
 
 def main(words: list[str]) -> int:
     """Run one command line; returns the exit code, except for `run`, which exits as its program."""
-    if words[:1] == ["run"] and words[1:] and words[1] not in ("-h", "--help"):
-        run(words[1:])
-        return 0
+    if words[:1] == ["run"]:
+        return _run(words[1:])
     parser = argparse.ArgumentParser(
         prog="python -m holdfast.trace",
         description="Evidence for agents. `run app.py …` starts a program traced (AGENTLOG=true).",
@@ -60,6 +59,17 @@ def main(words: list[str]) -> int:
         # Nobody reads any more; so that the interpreter's own flush stays silent too:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 130
+
+
+def _run(words: list[str]) -> int:
+    """Every word after the program's name is the program's own, so no parser looks at them."""
+    if words and words[0] not in ("-h", "--help"):
+        run(words)
+        return 0
+    stream = sys.stdout if words else sys.stderr
+    stream.write("usage: python -m holdfast.trace run app.py [ARGUMENT …]\n")
+    stream.write("       python -m holdfast.trace run -m module [ARGUMENT …]\n")
+    return 0 if words else commands.EXIT_USAGE
 
 
 if __name__ == "__main__":
