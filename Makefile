@@ -41,6 +41,7 @@ format: setup-dev  ## rewrite the source as the gates want it
 
 docs: setup-dev  ## write the generated pages of docs/ anew
 	$(BIN)/python scripts/generate_docs.py
+	$(BIN)/holdfast lisp manual > docs/lisp.md
 
 system:
 	@sh scripts/system-packages $(SYSTEM_PACKAGES)

@@ -37,7 +37,7 @@ def plans(draw: st.DrawFn) -> list[TaskSpec]:
     keys = draw(KEYS)
     tasks = []
     for index, key in enumerate(keys):
-        kind = draw(st.sampled_from(["agent", "model", "shell"]))
+        kind = draw(st.sampled_from(["agent", "model", "shell", "verify"]))
         before = st.lists(st.sampled_from(keys[:index]), unique=True) if index else st.just([])
         requires = tuple(draw(before))
         sources = NAMES | st.sampled_from([f"task:{each}" for each in requires] or ["a.txt"])
@@ -54,7 +54,9 @@ def plans(draw: st.DrawFn) -> list[TaskSpec]:
                 requires=requires,
                 inputs=draw(st.dictionaries(SEEN, sources, max_size=2)),
                 preconditions=draw(CHECKS),
-                checks=draw(CHECKS),
+                checks=draw(CHECKS) or (("true",) if kind == "verify" else ()),
+                files=tuple(draw(st.lists(SEEN, max_size=2))),
+                creates=tuple(draw(st.lists(SEEN, max_size=2))),
                 postconditions=draw(CHECKS),
                 effects=draw(st.none() | st.lists(NAMES, max_size=2).map(tuple)),
                 file_hints=tuple(draw(hints)),

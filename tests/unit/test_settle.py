@@ -200,6 +200,7 @@ def test_an_unknown_price_is_unknown_and_not_zero(desk: Desk) -> None:
         "tokens": 7,
         "tokens_in": 3,
         "tokens_out": 4,
+        "tokens_cached": 0,
         "cost_usd": None,
     }
 

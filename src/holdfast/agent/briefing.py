@@ -7,7 +7,7 @@ outputs, files and settings give the same bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from holdfast.agent import prompts
 from holdfast.agent.chain import chain
@@ -18,11 +18,15 @@ from holdfast.context.bundle import PLAIN, Bundle, Candidate, Rules, fit
 from holdfast.context.steer import Steer, steered, unseen
 from holdfast.domain.checks import read_check
 from holdfast.domain.contract import TASK, required_by
-from holdfast.domain.model import Claim, Outcome, TaskSpec
+from holdfast.domain.model import Claim, Outcome, Planning, TaskKind, TaskSpec
 from holdfast.domain.ports import ToolSpec
 from holdfast.errors import Refused
 
 TEMPLATES = ("corrective", "cut", "empty")
+MORE_TEMPLATES: Mapping[TaskKind, tuple[str, ...]] = {
+    "plan": ("plan_again", "plan_split"),
+    "verify": ("follow_up",),
+}
 INDEX_RULES = "index_rules"
 FILES_LISTED_MAX = 400
 
@@ -69,6 +73,7 @@ def brief(
     model: str,
     tools: Sequence[ToolSpec],
     budget_tokens: int,
+    conversation_tokens: int = 0,
 ) -> Bundle:
     """The bundle of a new take.
 
@@ -95,7 +100,8 @@ def brief(
         budget_tokens=budget_tokens,
         rules=around.rules,
     )
-    templates = {name: prompts.load(name) for name in TEMPLATES}
+    names = (*TEMPLATES, *MORE_TEMPLATES.get(task.kind, ()))
+    templates = {name: prompts.load(name) for name in names}
     if around.index_rules:
         templates[INDEX_RULES] = around.index_rules
     format = format_of(chain(model)[0]) if model else "search_replace"
@@ -105,19 +111,20 @@ def brief(
         goal=claim.goal_text,
         model=model,
         seed=claim.seed,
-        system=_system(task.policy.calls, offered),
+        system=_system(task, offered),
         user=text,
         tools=offered,
         templates=templates,
         items=items,
         budget_tokens=budget_tokens,
+        conversation_tokens=conversation_tokens,
         undo=around.undo,
     )
 
 
-def _system(calls: str, tools: Sequence[ToolSpec]) -> str:
-    system = prompts.load("system")
-    if calls != "json" or not tools:
+def _system(task: TaskSpec, tools: Sequence[ToolSpec]) -> str:
+    system = prompts.load("planner" if task.kind == "plan" else "system")
+    if task.policy.calls != "json" or not tools:
         return system
     listing = "\n".join(
         encode(
@@ -130,6 +137,8 @@ def _system(calls: str, tools: Sequence[ToolSpec]) -> str:
 
 def _head(claim: Claim, rules: Rules) -> str:
     task = claim.spec
+    if task.planning is not None:
+        return f"# Task: {task.label}\n\n{_plan_request(claim.goal_text, task, task.planning)}"
     parts = [f"# Task: {task.label}", task.prompt.strip() or claim.goal_text.strip()]
     if claim.goal_text.strip() not in task.prompt:
         parts.append(f"It is part of this goal: {claim.goal_text.strip()}")
@@ -162,6 +171,16 @@ def _background(task: TaskSpec) -> list[str]:
             else "You may write nothing; any change is refused or taken back."
         )
     return parts
+
+
+def _plan_request(goal: str, task: TaskSpec, rules: Planning) -> str:
+    sizes = {name: str(value) for name, value in asdict(rules).items() if isinstance(value, int)}
+    bigger = prompts.load("plan_big") if rules.levels > 1 else ""
+    parts = [prompts.fill(prompts.load("plan"), goal=goal.strip(), bigger=bigger, **sizes)]
+    if task.checks:
+        lines = "\n".join(f"- {read_check(line).words}" for line in task.checks)
+        parts.append(f"When all tasks are done, all of this must hold:\n{lines}")
+    return "\n\n".join(parts)
 
 
 def _proofs(task: TaskSpec) -> list[str]:

@@ -1,4 +1,4 @@
-"""Strategies that turn an attempt into an outcome: agent loop, single model call, shell.
+"""Strategies that turn an attempt into an outcome: agent loop, single model call, shell, and more.
 
 One table, one shape: a `Job` in, an `Outcome` out. `execute` also turns the expected ends that come
 as exceptions into outcomes; bugs and lost leases pass through.
@@ -19,7 +19,9 @@ from holdfast.agent.chain import chain
 from holdfast.agent.conversation import Conversation, encode
 from holdfast.agent.journal import Effectful, Performed, Undecided
 from holdfast.agent.loop import Job
+from holdfast.agent.planner import plan
 from holdfast.agent.undo import undo
+from holdfast.agent.whole import verify_goal
 from holdfast.domain.model import Outcome, TaskKind
 from holdfast.domain.ports import CommandResult
 from holdfast.errors import Divergence, Exhausted, ModelError, Refused, Stale, Unavailable
@@ -143,5 +145,7 @@ EXECUTORS: Mapping[TaskKind, Callable[[Job], Awaitable[Outcome]]] = {
     "agent": loop.run,
     "model": single,
     "shell": shell,
+    "plan": plan,
+    "verify": verify_goal,
     "compensate": undo,
 }

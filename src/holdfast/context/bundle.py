@@ -144,6 +144,7 @@ PLAIN = Rules()
 class Bundle:
     """See the module. `templates` are prompts that later turns need, by name.
 
+    `conversation_tokens` is what a conversation may grow to before it is compacted, 0 without end.
     `undo` is for a compensating task: the trees to walk back, from the newest to the oldest.
     """
 
@@ -157,8 +158,20 @@ class Bundle:
     templates: Mapping[str, str] = field(default_factory=dict)
     items: tuple[Item, ...] = ()
     budget_tokens: int = 0
+    conversation_tokens: int = 0
     undo: tuple[str, ...] = ()
     format: int = FORMAT
+
+
+def share(wishes: Sequence[int], floor: int, room: int) -> list[int]:
+    """What each gets of `room`: all in turn up to `floor` first, then in turn what they wish."""
+    granted = [0] * len(wishes)
+    for most in ([min(wish, floor) for wish in wishes], wishes):
+        for index, wish in enumerate(most):
+            extra = max(0, min(wish - granted[index], room))
+            granted[index] += extra
+            room -= extra
+    return granted
 
 
 def prompt_type(kind: ItemKind) -> str:
@@ -191,10 +204,16 @@ def fit(
         0 if item.excluded else _cost(_section(item, item.text, rules.fenced), count)
         for item in ordered
     ]
+    wishes = [
+        min(cost, INDEX_TOKENS_MAX) if item.kind == "index" else cost
+        for item, cost in zip(ordered, costs, strict=True)
+    ]
     room = budget_tokens - smallest
     while True:
         rendered, fates = head, []
-        for item, cost, grant in zip(ordered, costs, _grants(ordered, costs, room), strict=True):
+        for item, cost, grant in zip(
+            ordered, costs, share(wishes, FLOOR_TOKENS, room), strict=True
+        ):
             text, fate = _shown(item, cost, grant, rules, count)
             fates.append(_item(item, text, fate, len(rendered) + 2, count))
             if text:
@@ -209,18 +228,6 @@ def _place(item: Candidate, rules: Rules) -> tuple[int | str, ...]:
     """Its place in the text: total, so that the order in which candidates come cannot matter."""
     tier = rules.order.index(item.kind)
     return tier, item.rank, item.source, item.text, item.reason, item.cite, item.excluded
-
-
-def _grants(items: Sequence[Candidate], costs: Sequence[int], room: int) -> list[int]:
-    granted = [0] * len(items)
-    for floor in (True, False):
-        for index, (item, cost) in enumerate(zip(items, costs, strict=True)):
-            most = min(cost, INDEX_TOKENS_MAX) if item.kind == "index" else cost
-            wish = min(most, FLOOR_TOKENS) if floor else most
-            extra = max(0, min(wish - granted[index], room))
-            granted[index] += extra
-            room -= extra
-    return granted
 
 
 def _cost(section: str, count: Counter) -> int:

@@ -14,7 +14,8 @@ from holdfast.domain.checks import CheckKind
 from holdfast.domain.ports import Usage
 from holdfast.errors import FailureClass
 
-TaskKind = Literal["agent", "model", "shell", "compensate"]
+TaskKind = Literal["agent", "model", "shell", "plan", "verify", "compensate"]
+PlanSource = Literal["single", "person", "planning", "model", "undo"]
 LinkKind = Literal["requires", "refers", "duplicates", "relates_to"]
 Strategy = Literal["dag", "bfs"]
 OutcomeKind = Literal[
@@ -88,6 +89,24 @@ class FileHint:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Planning:
+    """How a planning task plans: the sizes its answer must keep, fixed so that replay sees them.
+
+    A goal becomes `tasks_min` to `tasks_max` tasks. One that is called big, or is over a unit's
+    size, is split into units of its own when there are two `levels`, and is refused when there is
+    one. `review` leaves the plan for a person; `rounds` bounds the follow-ups of a goal's checks.
+    """
+
+    tasks_min: int = 3
+    tasks_max: int = 8
+    levels: int = 2
+    unit_files_max: int = 6
+    unit_chars_max: int = 4000
+    rounds: int = 2
+    review: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskSpec:
     """The smallest schedulable unit with its contract, as a plan states it.
 
@@ -95,8 +114,11 @@ class TaskSpec:
     model call, `checks` and `postconditions` prove the end; each is a line of `domain.checks`.
     `inputs` are names of what must be there before: a file of the base, or `task:KEY`, the output
     of a requirement. `effects` are globs of what may be written; None is anything, () nothing.
-    An int as `priority` is a rank, as stores wrote it before there were lanes. `command` is for
-    kind shell, `compensates` for kind compensate.
+    `files` are there when the task begins, `creates` when it ends. An int as `priority` is a rank,
+    as stores wrote it before there were lanes. `command` is for kind shell, `planning` for kind
+    plan (whose `checks` are the goal's own), `compensates` for kind compensate; `merges` is the
+    task whose conflicting work this one merges. The checks of a `provisional` task guide it, but a
+    task after it judges: it cannot fail by them.
     """
 
     key: str
@@ -114,12 +136,16 @@ class TaskSpec:
     effects: tuple[str, ...] | None = None
     files: tuple[str, ...] = ()
     file_hints: tuple[FileHint, ...] = ()
+    creates: tuple[str, ...] = ()
     command: str = ""
     model: str = ""
     tier: Tier = "unknown"
     priority: Priority | int = "normal"
     policy: Policy = field(default_factory=Policy)
     compensates: int = 0
+    merges: int = 0
+    provisional: bool = False
+    planning: Planning | None = None
 
     @property
     def label(self) -> str:
@@ -140,19 +166,23 @@ class PlanSpec:
     """
 
     tasks: tuple[TaskSpec, ...]
-    source: Literal["single", "person", "model", "undo"] = "single"
+    source: PlanSource = "single"
     strategy: Strategy = "dag"
 
 
 @dataclass(frozen=True, kw_only=True)
 class GoalSpec:
-    """What someone wants. `repository` is an absolute path, `base_commit` where work starts."""
+    """What someone wants. `repository` is an absolute path, `base_commit` where work starts.
+
+    `branch` empty asks for `holdfast/goal-N`, numbered on where `branches` has that name already.
+    """
 
     text: str
     repository: str
     base_commit: str
     base_tree: str
     branch: str = ""
+    branches: frozenset[str] = frozenset()
     budget: Budget = field(default_factory=Budget)
     model: str = ""
     seed: int = 0
@@ -182,7 +212,7 @@ class Outcome:
     `reason` is one word the guard or the failure names; `detail` is for a person. `commit` and
     `tree` hold the work, also when it failed; `parent` is the tip that `commit` builds on. `fresh`
     asks for a new take although the class alone would join the old one (a recorded request that
-    the code no longer reproduces).
+    the code no longer reproduces). `tasks` are what it asks for: a plan, a follow-up, a merge.
     """
 
     kind: OutcomeKind
@@ -198,6 +228,7 @@ class Outcome:
     parent: str = ""
     retry_after_s: float | None = None
     fresh: bool = False
+    tasks: tuple[TaskSpec, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

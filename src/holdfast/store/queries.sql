@@ -43,7 +43,7 @@ SELECT * FROM goals ORDER BY id;
 SELECT id FROM goals WHERE text = :text AND state <> 'dropped' ORDER BY id DESC LIMIT 1;
 -- name: goal.live
 SELECT DISTINCT g.* FROM goals g JOIN plans p ON p.goal_id = g.id
-WHERE p.state IN ('running', 'paused') OR g.shown_commit <> g.branch_commit ORDER BY g.id;
+WHERE p.state IN ('running', 'paused', 'proposed') OR g.shown_commit <> g.branch_commit ORDER BY g.id;
 -- name: goal.accept
 UPDATE goals SET tip_commit = :commit, branch_commit = :commit WHERE id = :id;
 -- name: goal.keep
@@ -305,6 +305,9 @@ SELECT * FROM takes WHERE task_id = :task ORDER BY number;
 
 -- name: log.end
 SELECT coalesce(max(seq), 0) AS seq FROM log;
+-- name: goal.counts
+SELECT goal_id, count(*) AS tasks, sum(CASE WHEN state = 'succeeded' THEN 1 ELSE 0 END) AS done
+FROM tasks GROUP BY goal_id;
 -- name: board.tasks
 SELECT t.id, t.key, t.plan_id, t.spec, t.state, t.reason, t.attempts, a.state AS attempt_state,
        a.model, a.worker, a.outcome, a.report, a.started_ms, coalesce(s.tokens, 0) AS tokens,

@@ -14,12 +14,13 @@ from holdfast.adapters.repository import Repository
 from holdfast.agent.briefing import Related, Surroundings, brief, reflection
 from holdfast.context.bundle import ORDERS, Bundle, Candidate, ItemKind, Rules
 from holdfast.context.codemap import outline, relevant
-from holdfast.context.limits import bundle_tokens
+from holdfast.context.limits import bundle_tokens, conversation_tokens
 from holdfast.context.retrieve import diverse, search, search_files
 from holdfast.context.rules import rules_of
 from holdfast.context.steer import Steer
 from holdfast.context.words import terms
 from holdfast.domain.model import Claim, ContextOptions
+from holdfast.engine.listing import plan_specs
 from holdfast.engine.outlook import answer_of, last_report, neighbours
 from holdfast.engine.rows import need
 from holdfast.engine.steering import INDEX, IndexPage, get_index, steers_of
@@ -52,6 +53,7 @@ def gather(
         model=model,
         tools=[tool.spec for tool in shop.tools.values()],
         budget_tokens=options.tokens or bundle_tokens(model, shop.settings.bundle_tokens),
+        conversation_tokens=conversation_tokens(model, shop.settings.conversation_tokens),
     )
 
 
@@ -85,6 +87,7 @@ def _surroundings(
     rules = _rules(shop, claim, options)
     page = shop.engine.read(get_index, claim.fence.goal)
     asks = claim.spec.kind in ("agent", "model")
+    rejected = shop.engine.read(_rejected, claim) if claim.spec.kind == "plan" else ()
     return Surroundings(
         files=redacted_names(repository.files(base_tree), shop.redact),
         read=read,
@@ -108,6 +111,7 @@ def _surroundings(
         ),
         more=[
             *_index(page),
+            *rejected,
             *(
                 _found(shop, claim, repository, base_tree, rules.query, options.k)
                 if rules.fenced
@@ -137,7 +141,7 @@ def _rules(shop: Workshop, claim: Claim, options: ContextOptions) -> Rules:
         )
     spec = claim.spec
     query = f"{spec.title}\n{spec.prompt or claim.goal_text}\n{claim.goal_text}"
-    fenced = mode == "curated" and spec.kind in ("agent", "model")
+    fenced = mode == "curated" and spec.kind in ("agent", "model", "plan")
     without: set[ItemKind] = set()
     if not options.include_deps:
         without |= {"requires", "refers"}
@@ -152,6 +156,24 @@ def _index(page: IndexPage) -> list[Candidate]:
     stale = "; stale: the plan has changed since" if page.stale else ""
     reason = f"version {page.version} by {page.author}, {page.sha256[:12]}{stale}"
     return [Candidate(source=INDEX, kind="index", reason=reason, text=page.text, cite=INDEX)]
+
+
+def _rejected(tx: Tx, claim: Claim) -> list[Candidate]:
+    """The newest plan that a person rejected, for whoever plans again."""
+    plans = tx.all("plan.of_goal", goal=claim.fence.goal)
+    rejected = [plan for plan in plans if plan["state"] == "rejected"]
+    return [
+        Candidate(
+            source=f"Plan {plan['revision']}",
+            kind="reflection",
+            reason=f"a person rejected it: {plan['reason']}",
+            text="\n".join(
+                f"- {spec.key}: {spec.label} (after {', '.join(spec.requires) or 'nothing'})"
+                for spec in plan_specs(tx, plan["id"])
+            ),
+        )
+        for plan in rejected[-1:]
+    ]
 
 
 def _found(
