@@ -53,6 +53,9 @@ class Settings:
         0, "size at which old parts of a conversation are shortened; 0: by its model"
     )
     context: str = _setting("plain", "plain, or curated: also retrieval, a map and rules of use")
+    context_summary: str = _setting(
+        "extract", "what sums up oversized outputs when curated: extract, or model (costs calls)"
+    )
     context_order: str = _setting("default", "who gets context first: default, dependencies_first")
     command_s: float = _setting(120.0, "longest a tool's command may run")
     check_s: float = _setting(120.0, "longest one check may run")

@@ -74,7 +74,7 @@ def make_goal(seed: str) -> GoalSpec:
         base_tree="t0",
         model="scripted:x",
         seed=chance.randrange(1000),
-        budget=Budget(tokens=chance.choice((0, 0, 60, 120, 300))),
+        budget=Budget(tokens=chance.choice((0, 0, RESERVE_TOKENS, 120, 300))),
     )
 
 

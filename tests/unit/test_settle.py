@@ -342,7 +342,7 @@ def test_a_call_that_was_cut_short_is_told_of_the_model_that_was_asked_last(desk
     for at, request in enumerate((b'{"model":"one"}', b'{"model":"two"}', b"{}", b"{}"), start=1):
         desk.intend(granted, f"t{at}", kind="model", request=request, position=at, reserve_nusd=at)
         if at != 3:
-            desk.done(granted, f"t{at}")
+            desk.done(granted, f"t{at}", reserve_nusd=at)
     desk.call(expire, granted.fence, reason="died")
     (event,) = desk.rows("SELECT payload FROM events WHERE event_type = 'llm_call'")
     call = readable("llm_call", json.loads(event["payload"]))

@@ -148,6 +148,16 @@ def _head(claim: Claim, rules: Rules) -> str:
     return "\n\n".join(parts)
 
 
+def _plan_request(goal: str, task: TaskSpec, rules: Planning) -> str:
+    sizes = {name: str(value) for name, value in asdict(rules).items() if isinstance(value, int)}
+    bigger = prompts.load("plan_big") if rules.levels > 1 else ""
+    parts = [prompts.fill(prompts.load("plan"), goal=goal.strip(), bigger=bigger, **sizes)]
+    if task.checks:
+        lines = "\n".join(f"- {read_check(line).words}" for line in task.checks)
+        parts.append(f"When all tasks are done, all of this must hold:\n{lines}")
+    return "\n\n".join(parts)
+
+
 def _background(task: TaskSpec) -> list[str]:
     """What a task says of itself beside its prompt; each part whole, as it was written."""
     parts = []
@@ -171,16 +181,6 @@ def _background(task: TaskSpec) -> list[str]:
             else "You may write nothing; any change is refused or taken back."
         )
     return parts
-
-
-def _plan_request(goal: str, task: TaskSpec, rules: Planning) -> str:
-    sizes = {name: str(value) for name, value in asdict(rules).items() if isinstance(value, int)}
-    bigger = prompts.load("plan_big") if rules.levels > 1 else ""
-    parts = [prompts.fill(prompts.load("plan"), goal=goal.strip(), bigger=bigger, **sizes)]
-    if task.checks:
-        lines = "\n".join(f"- {read_check(line).words}" for line in task.checks)
-        parts.append(f"When all tasks are done, all of this must hold:\n{lines}")
-    return "\n\n".join(parts)
 
 
 def _proofs(task: TaskSpec) -> list[str]:

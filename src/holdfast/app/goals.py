@@ -283,10 +283,10 @@ def _planning_task(wish: Wish, rules: Planning, checks: tuple[str, ...]) -> Task
 def _without_secrets(app: App, plan: PlanSpec) -> PlanSpec:
     """A plan as it may be stored: texts redacted, a credential anywhere else refused."""
     for task in plan.tasks:
-        proofs = (*task.preconditions, *task.checks, *task.postconditions, task.command)
-        names = (task.key, *task.files, *task.requires, *task.inputs, *task.inputs.values())
-        paths = (*(task.effects or ()), *(hint.path for hint in task.file_hints))
-        for text in (*proofs, *names, *paths):
+        proofs = (*task.preconditions, *task.checks, *task.postconditions)
+        names = (task.key, *task.files, *task.creates, *task.requires, *task.inputs)
+        sources = (*task.inputs.values(), *(hint.path for hint in task.file_hints))
+        for text in (*proofs, task.command, *names, *sources, *(task.effects or ())):
             if app.redact(text) != text:
                 raise Refused(
                     f"task {app.redact(task.key)!r} holds a credential in a command, key or file "

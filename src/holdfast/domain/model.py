@@ -44,9 +44,10 @@ class Budget:
 class ContextOptions:
     """What a task asks of its context; empty and 0 leave it to the settings of the same name.
 
-    `mode` is the setting `context`, `tokens` the size of the bundle, `k` how many past outputs are
-    retrieved. `manual` names sources that are pinned whatever else is decided. `include_deps` and
-    `include_plan` keep out what the task requires or refers to, and the plan.
+    `mode` is the setting `context`, `summary` the setting `context_summary`, `tokens` the size of
+    the bundle, `k` how many past outputs are retrieved. `manual` names sources that are pinned
+    whatever else is decided. `include_deps` and `include_plan` keep out what the task requires or
+    refers to, and the plan.
     """
 
     mode: Literal["", "plain", "curated"] = ""
@@ -55,6 +56,7 @@ class ContextOptions:
     k: int = 5
     manual: tuple[str, ...] = ()
     tokens: int = 0
+    summary: Literal["", "extract", "model"] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,14 +83,6 @@ class Policy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileHint:
-    """A file that is likely to matter, and why; it need not exist yet, and is not shown whole."""
-
-    path: str
-    reason: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Planning:
     """How a planning task plans: the sizes its answer must keep, fixed so that replay sees them.
 
@@ -107,6 +101,14 @@ class Planning:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FileHint:
+    """A file that is likely to matter, and why; it need not exist yet, and is not shown whole."""
+
+    path: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskSpec:
     """The smallest schedulable unit with its contract, as a plan states it.
 
@@ -115,10 +117,11 @@ class TaskSpec:
     `inputs` are names of what must be there before: a file of the base, or `task:KEY`, the output
     of a requirement. `effects` are globs of what may be written; None is anything, () nothing.
     `files` are there when the task begins, `creates` when it ends. An int as `priority` is a rank,
-    as stores wrote it before there were lanes. `command` is for kind shell, `planning` for kind
-    plan (whose `checks` are the goal's own), `compensates` for kind compensate; `merges` is the
-    task whose conflicting work this one merges. The checks of a `provisional` task guide it, but a
-    task after it judges: it cannot fail by them.
+    as stores wrote it before there were lanes.
+
+    `command` is for kind shell, `planning` for kind plan (whose `checks` are the goal's own),
+    `compensates` for kind compensate; `merges` is the task whose conflicting work this one merges.
+    The checks of a `provisional` task guide it, but a task after it judges: it cannot fail by them.
     """
 
     key: str
@@ -135,8 +138,8 @@ class TaskSpec:
     postconditions: tuple[str, ...] = ()
     effects: tuple[str, ...] | None = None
     files: tuple[str, ...] = ()
-    file_hints: tuple[FileHint, ...] = ()
     creates: tuple[str, ...] = ()
+    file_hints: tuple[FileHint, ...] = ()
     command: str = ""
     model: str = ""
     tier: Tier = "unknown"
