@@ -7,7 +7,7 @@ import pytest
 
 from desk import Desk, task
 from holdfast.engine import compensate, force
-from holdfast.engine.links import delete_link
+from holdfast.engine.links import create_link, delete_link
 from holdfast.engine.outlook import goal_result
 from holdfast.engine.undo import trees_to_undo
 from holdfast.errors import Refused
@@ -88,15 +88,19 @@ def test_the_trees_of_a_task_are_walked_from_its_newest_to_its_base(desk: Desk) 
     assert desk.engine.read(trees_to_undo, 1) == (("t2", "t1", "t0"), "c1", "c0")
 
 
-def test_nobody_can_make_an_undo_go_out_of_its_order(desk: Desk) -> None:
-    goal = desk.goal(task("a"), task("b"))
+def test_nobody_can_make_an_undo_walk_back_older_work_first(desk: Desk) -> None:
+    goal = desk.goal(task("a"), task("b", requires=("a",)))
     desk.work(commit="c1", parent="c0")
     desk.work(commit="c2", parent="c1")
     desk.call(compensate, goal)
-    first, second = (row["id"] for row in desk.rows("SELECT id FROM tasks ORDER BY id")[2:])
-    with pytest.raises(Refused, match="only do so in its turn") as refused:
-        desk.call(force, second, first, reason="I cannot wait")
-    assert refused.value.code == "undo_order"
-    with pytest.raises(Refused, match="only do so in its turn"):
-        desk.call(delete_link, second, first, "requires")
-    assert desk.rows(f"SELECT state FROM tasks WHERE id = {second}")[0]["state"] == "blocked"
+    newest, oldest = (row["id"] for row in desk.rows("SELECT id FROM tasks WHERE plan_id = 2"))
+    for attempted in (
+        lambda: desk.call(force, oldest, newest, reason="in a hurry"),
+        lambda: desk.call(delete_link, oldest, newest, "requires"),
+    ):
+        with pytest.raises(Refused, match="newest first") as refused:
+            attempted()
+        assert refused.value.code == "undo_order"
+    assert desk.state("tasks", oldest) == "blocked"
+    desk.call(create_link, oldest, 1, "refers")
+    desk.call(delete_link, oldest, 1, "refers")
