@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.adapters.repository import Repository
+from holdfast.adapters.tools.bounds import bounded
 from holdfast.adapters.workspace import TaskWorkspace
 from holdfast.agent.conversation import encode
 from holdfast.agent.executors import execute
@@ -111,7 +112,7 @@ async def _execute(
         journal=journal,
         workspace=workspace,
         model=shop.model,
-        tools=shop.tools,
+        tools=bounded(shop.tools, bundle.task.effects, shop.redact),
         problems=shop.problems,
         cost=shop.cost,
         sink=shop.sink,
