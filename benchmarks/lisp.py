@@ -16,6 +16,7 @@ from typing import Any
 from holdfast.lang.api import Limits, Result
 from holdfast.lang.compiler import CodeCache, compile_source
 from holdfast.lang.pool import SandboxPool
+from holdfast.lang.portable import Granted
 from holdfast.lang.recorder import FileJournal, Recorder
 from holdfast.lang.run import run
 from measure import Row, peers, report, row, timed
@@ -24,6 +25,7 @@ ROWS = tuple(
     {"id": i, "region": f"r{i % 7}", "amount": i * 3 % 101, "active": i % 3 != 0}
     for i in range(1000)
 )
+GRANTED = Granted({"rows": ROWS})
 PIPELINE = """
 (->> data/rows
      (filter :active)
@@ -69,7 +71,11 @@ def programs() -> list[Row]:
 
 
 def check(source: str) -> Result:
-    result = run(source, context={"rows": ROWS}, limits=LIMITS, cache=CACHE)
+    return sure(run(source, context=GRANTED, limits=LIMITS, cache=CACHE))
+
+
+def sure(result: Result) -> Result:
+    """A program that failed is no measurement."""
     if result.error is not None:
         raise SystemExit(result.error.render())
     return result
@@ -98,20 +104,24 @@ def translation() -> list[Row]:
 def pool() -> list[Row]:
     def cold() -> None:
         with SandboxPool(1) as started:
-            started.run("(+ 1 2)")
+            sure(started.run("(+ 1 2)"))
 
     rows = [timed(SYSTEM, "cold_start_ms", cold, rounds=10)]
     with SandboxPool(1, LIMITS) as single:
-        warm = lambda: single.run("(+ 1 2)", scope="agent")  # noqa: E731
+        warm = lambda: sure(single.run("(+ 1 2)", scope="agent"))  # noqa: E731
         warm()
         rows.append(timed(SYSTEM, "warm_call_ms", warm, rounds=500))
-        rows.append(timed(SYSTEM, "fresh_call_ms", lambda: single.run("(+ 1 2)"), rounds=100))
-        calls = lambda: single.run(HOST, host=Recorder({}, host_tools()), tools=TOOLS)  # noqa: E731
+        rows.append(timed(SYSTEM, "fresh_call_ms", lambda: sure(single.run("(+ 1 2)")), rounds=100))
+        calls = lambda: sure(  # noqa: E731
+            single.run(HOST, host=Recorder({}, host_tools()), tools=TOOLS)
+        )
         rows.append(timed(SYSTEM, "host_call_ms", calls, rounds=10, per=1000))
-        work = lambda: single.run(PIPELINE, context={"rows": ROWS}, scope="agent")  # noqa: E731
+        work = lambda: sure(  # noqa: E731
+            single.run(PIPELINE, context={"rows": ROWS}, scope="agent")
+        )
         rows.append(timed(SYSTEM, "pipeline_isolated_ms", work, rounds=50))
     with SandboxPool(2, LIMITS) as waiting:
-        ready = lambda: waiting.run("(+ 1 2)")  # noqa: E731
+        ready = lambda: sure(waiting.run("(+ 1 2)"))  # noqa: E731
         pause = lambda: (waiting.standing(), time.sleep(0.01))  # noqa: E731
         ready()
         rows.append(timed(SYSTEM, "ready_call_ms", ready, rounds=100, prepare=pause))

@@ -29,7 +29,7 @@ class Settings:
     model: str = _setting("", "provider:model that runs tasks, such as ollama:qwen3:8b")
     slots: int = _setting(1, "tasks that run at the same time in this process")
     lease_s: float = _setting(5.0, "how long a claim lasts unless it is renewed")
-    max_turns: int = _setting(20, "model round trips one attempt may take")
+    max_turns: int = _setting(0, "model round trips one attempt may take; 0: by tier, 5, 10 or 20")
     max_attempts: int = _setting(3, "attempts that may be lost or fail before a task is exhausted")
     max_takes: int = _setting(2, "journals a task may open: a logic failure starts a fresh one")
     max_verification_retries: int = _setting(
@@ -37,12 +37,28 @@ class Settings:
     )
     repeat_limit: int = _setting(3, "identical rounds before an attempt stops as repeating")
     stall_limit: int = _setting(6, "rounds without a new observation before it stops as stalled")
-    attempt_s: float = _setting(1800.0, "wall clock of one attempt")
+    attempt_s: float = _setting(0.0, "wall clock of one attempt; 0: by tier, 600 or 1800")
+    agent_planning: bool = _setting(False, "let a model plan a goal; off: a goal is one task")
+    plan_tasks_min: int = _setting(3, "fewest tasks a proposed plan may have")
+    plan_tasks_max: int = _setting(8, "most tasks a proposed plan, or one split task, may have")
+    plan_levels: int = _setting(2, "1: tasks are small at once; 2: big ones are split into units")
+    unit_files_max: int = _setting(6, "files one proposed unit may name, new ones included")
+    unit_chars_max: int = _setting(4000, "characters of one proposed unit's prompt")
+    plan_rounds: int = _setting(2, "follow-ups of failed goal checks before a person is asked")
     budget_tokens: int = _setting(0, "tokens a goal may spend; 0 is no limit")
     budget_usd: float = _setting(0.0, "money a goal may spend; 0 is no limit")
     model_s: float = _setting(600.0, "longest one model reply may take")
     bundle_tokens: int = _setting(8000, "size of the context a task is given; 0: by its model")
+    conversation_tokens: int = _setting(
+        0, "size at which old parts of a conversation are shortened; 0: by its model"
+    )
     context: str = _setting("plain", "plain, or curated: also retrieval, a map and rules of use")
+    context_summary: str = _setting(
+        "extract", "what sums up oversized outputs when curated: extract, or model (costs calls)"
+    )
+    embeddings: str = _setting(
+        "", "find past outputs by meaning too: local:all-minilm-l6-v2; empty: by words alone"
+    )
     context_order: str = _setting("default", "who gets context first: default, dependencies_first")
     command_s: float = _setting(120.0, "longest a tool's command may run")
     check_s: float = _setting(120.0, "longest one check may run")
@@ -54,6 +70,12 @@ class Settings:
 
 
 DEFAULTS = Settings()
+_SWITCH = MappingProxyType(
+    {
+        **dict.fromkeys(("1", "true", "on", "yes"), True),
+        **dict.fromkeys(("0", "false", "off", "no"), False),
+    }
+)
 
 
 def load(
@@ -116,17 +138,19 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _coerce(name: str, value: Any, source: str) -> Any:
-    kinds: dict[str, type[str] | type[int] | type[float]] = {
+    kinds: dict[str, type[str] | type[int] | type[float] | type[bool]] = {
         setting.name: type(getattr(DEFAULTS, setting.name)) for setting in fields(Settings)
     }
     if name not in kinds:
         raise Refused(f"{source} sets {name!r}, which is no setting", hint=_near(name, kinds))
     kind = kinds[name]
     try:
+        if kind is bool:
+            return _SWITCH[str(value).strip().lower()]
         if isinstance(value, bool) or (isinstance(value, float) and kind is int):
             raise ValueError(value)
         return kind(value)
-    except (TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise Refused(f"{source} sets {name} to {value!r}, not a {kind.__name__}") from error
 
 

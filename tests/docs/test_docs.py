@@ -64,7 +64,8 @@ def test_a_page_points_only_to_files_that_exist(name: str) -> None:
 
 # Output that changes from run to run: hashes, times, sizes.
 _VARIES = re.compile(
-    r"\b[0-9a-f]{12,40}\b|\d+:\d\d:\d\d|\d+\.\d s|seed \d+|w-[0-9a-f]+|\d{5,}|bundle [0-9a-f]{12}"
+    r"\b[0-9a-f]{12,40}\b|\d+-\d\d-\d\d|/\S+/demo/repo| *\b\d+:\d\d(?::\d\d)?\b"
+    r"| *\b\d+(?:\.\d)? s\b|seed \d+|w-[0-9a-f]+|\d{5,}|bundle [0-9a-f]{12}"
 )
 
 

@@ -392,10 +392,14 @@ def test_a_store_that_is_taken_away_from_a_run_is_told_and_never_reported_as_don
 def test_nothing_is_restored_under_a_run(cli: Cli, tmp_path: Path) -> None:
     assert cli("run", "First", "--model", write_script(tmp_path / "one.json", NOTHING)).code == 5
     assert cli("backup").code == 0
-    run = cli.start("run", "Do it", "--model", write_script(tmp_path / "two.json", MIDWAY))
-    until(lambda: len(cli.store.done()) >= 3, "the first tool call is done")
-    assert "works on this store" in refused(cli, "restore", goals=2)
-    assert ended(run).code == 5
+    run = cli.start("run", "Do it", "--model", write_script(tmp_path / "two.json", SLOW))
+    until(lambda: cli.store.rows("SELECT 1 FROM attempts WHERE state = 'open'"), "it works")
+    try:
+        assert "works on this store" in refused(cli, "restore", goals=2)
+    finally:
+        run.send_signal(signal.SIGINT)
+        done = ended(run)
+    assert done.code == 130
     assert cli("restore").code == 0
     assert cli.store.goals() == 1
 

@@ -106,7 +106,12 @@ def test_tasks_and_attempts_are_listed_and_shown(say, ask) -> None:
     assert "1.1" in say("attempt", "--goal", "1")
     shown = ask("attempt", "show", "1.1")
     assert [step["key"] for step in shown["journal"]][:2] == ["t001/model", "t001/call:0"]
-    assert "t001/model (model, idempotent) done" in say("attempt", "show", "1.1")
+    assert "turn 1" in say("attempt", "show", "1.1")
+    assert [turn["calls"][0]["tool"] for turn in shown["turns"][:1]] == ["write_file"]
+    assert shown["check_runs"][0]["verdict"] == "pass"
+    assert shown["changes"] == [{"path": "a.txt", "status": "A", "added": 2, "removed": 0}]
+    journal = say("attempt", "show", "1.1", "--journal")
+    assert "t001/model (model, idempotent) done" in journal
 
 
 def test_a_plan_is_listed_shown_and_exported_as_a_file_that_runs_again(
@@ -116,8 +121,8 @@ def test_a_plan_is_listed_shown_and_exported_as_a_file_that_runs_again(
     from holdfast.domain.model import Policy
 
     assert ask("plan")["plans"][0]["state"] == "succeeded"
-    assert "goal 1 person: succeeded" in say("plan")
-    assert "b: succeeded" in say("plan", "show", "1")
+    assert "person  succeeded" in say("plan")
+    assert "b: Write b  succeeded" in say("plan", "show", "1")
     exported = ask("plan", "export", "1")
     (tmp_path / "again.json").write_text(json.dumps(exported))
     again = read_plan(tmp_path / "again.json", policy=Policy())

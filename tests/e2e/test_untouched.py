@@ -141,23 +141,18 @@ def test_a_folder_that_is_no_repository_is_worked_on_as_a_private_copy(tmp_path:
     assert cli("undo", "1", "--json").result["tree_equal"]
 
 
-@pytest.mark.parametrize("obstacle", ["a branch named holdfast", "a branch with other work"])
 def test_a_branch_that_cannot_be_made_leaves_the_work_where_it_is_said_to_be(
-    tmp_path: Path, obstacle: str
+    tmp_path: Path,
 ) -> None:
     repo = make_repo(tmp_path / "repo", FILES)
-    if obstacle == "a branch named holdfast":
-        git(repo, "branch", "holdfast")
-    else:
-        git(repo, "checkout", "-q", "-b", "holdfast/goal-1")
-        git(repo, "commit", "-q", "--allow-empty", "-m", "mine")
-        git(repo, "checkout", "-q", "main")
+    git(repo, "branch", "holdfast")
     branches = git(repo, "for-each-ref", "refs/heads")
     cli = Cli(repo)
     model = write_script(tmp_path / "model.json", PLAIN_SCRIPT)
     done = cli("run", GOAL, "--plan", str(write_plan(tmp_path)), "--model", model, "--json")
     assert done.code == 0, done.err
     assert "the work is at refs/holdfast/goals/1" in done.err
+    assert done.result["branch"] == "refs/holdfast/goals/1"
     assert git(repo, "show", "refs/holdfast/goals/1:list.txt").split() == [
         "top",
         "a",
@@ -165,7 +160,25 @@ def test_a_branch_that_cannot_be_made_leaves_the_work_where_it_is_said_to_be(
         "z",
     ]
     assert git(repo, "for-each-ref", "refs/heads") == branches
-    if obstacle == "a branch named holdfast":
-        git(repo, "branch", "-D", "holdfast")
-        assert cli("resume", "1", "--json").code == 0, "once it is gone, the branch is shown"
-        assert tree(repo, "holdfast/goal-1") == tree(repo, "refs/holdfast/goals/1")
+    git(repo, "branch", "-D", "holdfast")
+    again = cli("resume", "1", "--json")
+    assert again.code == 0, "once it is gone, the branch is shown"
+    assert again.result["branch"] == "holdfast/goal-1"
+    assert tree(repo, "holdfast/goal-1") == tree(repo, "refs/holdfast/goals/1")
+
+
+def test_a_branch_of_the_goals_name_that_is_there_already_gets_a_sibling(tmp_path: Path) -> None:
+    """As a store leaves behind that was deleted, or that lives elsewhere."""
+    repo = make_repo(tmp_path / "repo", FILES)
+    for taken in ("holdfast/goal-1", "holdfast/goal-1-2"):
+        git(repo, "checkout", "-q", "-b", taken)
+        git(repo, "commit", "-q", "--allow-empty", "-m", "mine")
+        git(repo, "checkout", "-q", "main")
+    before = git(repo, "for-each-ref", "refs/heads")
+    cli = Cli(repo)
+    model = write_script(tmp_path / "model.json", PLAIN_SCRIPT)
+    done = cli("run", GOAL, "--plan", str(write_plan(tmp_path)), "--model", model, "--json")
+    assert done.code == 0, done.err
+    assert done.result["branch"] == "holdfast/goal-1-3"
+    assert tree(repo, "holdfast/goal-1-3") == tree(repo, "refs/holdfast/goals/1")
+    assert set(before.splitlines()) < set(git(repo, "for-each-ref", "refs/heads").splitlines())

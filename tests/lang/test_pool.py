@@ -220,7 +220,7 @@ def test_granted_inputs_do_not_count_as_the_programs_memory(pool: SandboxPool) -
     hoard = "(mapv (fn [x] (str x x x x)) data/rows)"
     refused = pool.run(f"(count {hoard})", context=context, limits=limits).error
     assert refused is not None
-    assert refused.code == "memory_exceeded"
+    assert (refused.code, refused.details["limit"]) == ("memory_exceeded", "memory_bytes")
     lifted = Limits(memory_bytes=400_000_000, wall_s=20)
     assert pool.run(f"(count {hoard})", context=context, limits=lifted).value == 100_000
 

@@ -1,11 +1,12 @@
 """The command line's frame: help, unknown words, JSON errors, hostile text."""
 
 import json
+import re
 
 import pytest
 
 from holdfast import cli
-from holdfast.cli.console import plain
+from holdfast.cli.look import plain
 
 
 def test_help_names_every_command_of_the_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,6 +23,53 @@ def test_an_unknown_command_is_refused_with_exit_code_2(
     captured = capsys.readouterr()
     assert json.loads(captured.out)["type"] == "error"
     assert "no-such-command" in captured.err
+
+
+def test_every_command_is_in_one_group_of_the_help() -> None:
+    grouped = [name for _, names in cli.GROUPS for name in names]
+    assert sorted(grouped) == sorted(row.name for row in cli.COMMANDS)
+    assert "More:" not in cli.overview()
+
+
+def test_a_command_nobody_grouped_is_still_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = cli.Command("new", "holdfast.cli.goal", "something new")
+    monkeypatch.setattr(cli, "COMMANDS", (*cli.COMMANDS, new))
+    assert "More:\n  new " in cli.overview()
+
+
+@pytest.mark.parametrize("row", cli.COMMANDS, ids=lambda row: row.name)
+def test_the_help_of_a_command_shows_it_in_use(
+    row: cli.Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([row.name, "--help"]) == 0
+    assert re.search(rf"^\s*holdfast {row.name}\b", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (["gaol"], "'goal'"),
+        (["goal", "shwo"], "'show'"),
+        (["run", "x", "--chek", "true"], "'--check'"),
+        (["run", "x", "--bugdet-usd=3"], "'--budget-usd'"),
+        (["plan", "exprot", "1"], "'export'"),
+    ],
+)
+def test_a_slip_of_the_finger_is_answered_with_what_was_meant(
+    words: list[str], near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words) == 2
+    assert f"did you mean {near}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["xyzzy"], ["goal", "qqqq"], ["run", "x", "--zzzzzz"], ["run"]])
+def test_what_is_near_to_nothing_is_answered_with_where_it_is_taught(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words) == 2
+    said = capsys.readouterr().err
+    assert "did you mean" not in said
+    assert "--help" in said
 
 
 def test_hostile_characters_become_visible() -> None:

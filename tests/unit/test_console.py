@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.console import Console, plain
+from holdfast.cli.console import Console
+from holdfast.cli.look import plain
 
 
 @pytest.mark.parametrize(

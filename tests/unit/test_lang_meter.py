@@ -1,11 +1,15 @@
 """Every limit is hit by a program, named by the error, and lifted by its setting."""
 
 import sys
+import threading
 from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.lang.api import Limits
+from holdfast.lang.recorder import Recorder
 from holdfast.lang.run import NoHost, run
 
 GROW = "(loop [v [] i 0] (if (< i {n}) (recur (conj v i) (inc i)) (count v)))"
@@ -38,8 +42,15 @@ HIT: dict[str, tuple[float, str, str]] = {
     "tool_result_bytes": (1000, "(count (tool/echo {:x (range 1000)}))", "memory_exceeded"),
     "compile_s": (-1.0, "(+ 1 2)", "timeout"),
 }
-# Not errors: what they bound is cut, shared out, or measured elsewhere; tests below and the pool's.
-OTHERS = {"print_chars", "history_bytes", "pmap_workers", "pmap_s", "memory_bytes", "ledger_bytes"}
+# What these bound is cut, shared out, waited for or measured outside: tests of their own, by name.
+OTHERS = {
+    "print_chars": "test_a_long_line_is_cut_at_print_chars",
+    "history_bytes": "test_results_too_large_for_the_history_are_forgotten",
+    "pmap_workers": "test_as_many_branches_are_in_flight_as_pmap_workers_says",
+    "pmap_s": "test_a_branch_that_waits_longer_than_pmap_s_fails_the_whole",
+    "memory_bytes": "test_granted_inputs_do_not_count_as_the_programs_memory",
+}
+ELSEWHERE = Path(__file__).parents[1] / "lang/test_pool.py"
 
 
 class Echo(NoHost):
@@ -50,7 +61,9 @@ class Echo(NoHost):
 
 
 def test_every_limit_is_tested() -> None:
-    assert {each.name for each in fields(Limits)} == set(HIT) | OTHERS
+    assert {each.name for each in fields(Limits)} == set(HIT) | set(OTHERS)
+    here = ELSEWHERE.read_text() + Path(__file__).read_text()
+    assert [test for test in OTHERS.values() if f"def {test}(" not in here] == []
 
 
 @pytest.mark.parametrize("name", sorted(HIT))
@@ -77,6 +90,53 @@ def test_results_too_large_for_the_history_are_forgotten() -> None:
     small = replace(Limits(), history_bytes=500)
     assert run("(range 100)", limits=small).history == ()
     assert len(run("(range 100)").history) == 1
+
+
+def test_as_many_branches_are_in_flight_as_pmap_workers_says() -> None:
+    def most_at_once(workers: int) -> int:
+        """Each call waits until `workers` of them are there, or until no more come."""
+        gate, lock, now, most = threading.Event(), threading.Lock(), 0, 0
+
+        def meet(args: Any) -> Any:
+            nonlocal now, most
+            with lock:
+                now += 1
+                most = max(most, now)
+                if now >= workers:
+                    gate.set()
+            assert gate.wait(20)
+            with lock:
+                now -= 1
+            return args
+
+        source = "(count (pmap (fn [i] (tool/meet {:i i})) (range 12)))"
+        limits = replace(Limits(), pmap_workers=workers)
+        result = run(source, host=Recorder({}, {"meet": meet}), limits=limits, tools=["meet"])
+        assert result.value == 12, result.error
+        return most
+
+    assert [most_at_once(workers) for workers in (1, 3, 6)] == [1, 3, 6]
+
+
+WAIT = "(pmap (fn [i] (when (= i 1) (tool/wait {}))) [0 1])"
+
+
+@pytest.mark.parametrize("branches", [WAIT, f"(pmap (fn [_] {WAIT}) [1 2])"])
+def test_a_branch_that_waits_longer_than_pmap_s_fails_the_whole(branches: str) -> None:
+    over = threading.Event()
+
+    def wait(args: Any) -> Any:
+        assert over.wait(20)
+        return args
+
+    source = f"(count {branches})"
+    short = replace(Limits(), pmap_s=0.05)
+    host = Recorder({}, {"wait": wait})
+    threading.Timer(0.4, over.set).start()
+    late = run(source, host=host, limits=short, tools=["wait"])
+    assert late.error is not None
+    assert (late.error.code, late.error.details) == ("timeout", {"limit": "pmap_s"})
+    assert run(source, host=Recorder({}, {"wait": wait}), tools=["wait"]).value == 2
 
 
 def test_what_was_printed_before_an_error_is_kept() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.lang.api import LangError, Result
-from holdfast.lang.recorder import FileJournal, Recorder
+from holdfast.lang.recorder import FileJournal, Recorder, journal_of
 from holdfast.lang.run import run
 from holdfast.lang.values import keyword
 
@@ -116,6 +116,32 @@ def test_a_reset_opens_a_new_generation_and_the_old_row_stays(tmp_path: Path) ->
     text = (tmp_path / "journal").read_text()
     assert text.count('"kind": "task"') == 3
     assert FileJournal(tmp_path / "journal").generation("task", "t") == 1
+
+
+@pytest.mark.parametrize("id", ["@tool 2:1/0", "@task t", "@old t#0", "@@", "task:t#0", "x/../y"])
+def test_no_task_id_can_forge_what_the_journal_keeps_beside(id: str, tmp_path: Path) -> None:
+    forged = f'(task "{id}" {{"tool" "echo" "args" {{}} "value" 7}})'
+    for journal in ({}, FileJournal(tmp_path / "journal")):
+        go(journal, Counter(), forged)
+        tool = Counter()
+        source = f'(task-reset "{id}") {forged} (task "t" 5)\n(tool/echo {{}})'
+        result, _ = go(journal, tool, source)
+        assert result.value == {}, result.error
+        assert tool.count == 1
+        assert journal_of(journal).get("task", "t") == {"value": 5, "source": "5"}
+        assert journal_of(journal).generation("task", id) == 1
+
+
+def test_no_task_id_can_look_like_a_task_inside_another() -> None:
+    journal: dict[str, Any] = {}
+    source = """
+    (defn call [] (:n (tool/echo {:n *1})))
+    [(task "a" (task "b" (call))) (task "a#0/task:b" (call)) (task "a%2F" 1) (task "a/" 2)]
+    """
+    tool = Counter()
+    result, _ = go(journal, tool, source)
+    assert result.ok, result.error
+    assert tool.count == 2
 
 
 def test_a_failed_task_is_not_recorded_and_can_be_tried_again() -> None:

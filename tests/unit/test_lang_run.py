@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.lang.api import LangError, Limits, Tool
 from holdfast.lang.compiler import CodeCache, analyse
+from holdfast.lang.portable import Granted
 from holdfast.lang.run import run
 from holdfast.lang.values import keyword
 
@@ -197,6 +198,19 @@ def test_analysing_alone_runs_nothing_and_reports_everything() -> None:
     assert program.tools == {"a"}
     with pytest.raises(LangError):
         analyse("(tool/a {})", limits=Limits())
+
+
+def test_a_granted_context_is_checked_once_and_no_longer_the_hosts() -> None:
+    rows = [{"n": 1, "tags": ["a"]}, {"n": 2}]
+    granted = Granted({"rows": rows, keyword("x"): 3})
+    rows[0]["n"] = 100
+    rows[0]["tags"].append("b")
+    source = "[(reduce + (map :n data/rows)) (:tags (first data/rows)) data/x data/none]"
+    for _ in range(2):
+        assert run(source, context=granted).value == (3, ("a",), 3, None)
+    assert (len(granted), list(granted)) == (2, ["rows", keyword("x")])
+    with pytest.raises(LangError, match="no value"):
+        Granted({"x": object()})
 
 
 def test_values_from_outside_must_be_values() -> None:

@@ -28,7 +28,7 @@ def test_a_row_is_documented_and_its_example_gives_its_value(row: library.Row) -
 
 def test_the_page_is_what_the_tables_say() -> None:
     page = Path(__file__).parents[2] / "docs" / "lisp.md"
-    assert page.read_text(encoding="utf-8") == manual(), "run: holdfast lisp manual > docs/lisp.md"
+    assert page.read_text(encoding="utf-8") == manual(), "run: make docs"
 
 
 def test_every_form_and_every_built_in_is_on_the_page() -> None:

@@ -8,10 +8,20 @@ from typing import Any
 import pytest
 
 from holdfast.lang import worker
-from holdfast.lang.api import Hit, LangError, Limits, Result
+from holdfast.lang.api import Hit, LangError, Limits, Result, ToolRecord
 from holdfast.lang.channel import Channel, Message
 from holdfast.lang.compiler import CodeCache
-from holdfast.lang.conversation import IN_FLIGHT_MAX, Breach, Conversation, Gone, job, mentioned
+from holdfast.lang.conversation import (
+    IN_FLIGHT_MAX,
+    RECORDED_CHARS_MAX,
+    RECORDED_ROWS_MAX,
+    Breach,
+    Conversation,
+    Gone,
+    job,
+    mentioned,
+    recorded,
+)
 from holdfast.lang.recorder import Recorder
 from holdfast.lang.values import keyword
 
@@ -152,6 +162,77 @@ def test_only_inputs_that_are_mentioned_are_copied() -> None:
     assert message["context"] == {"user-name": "x"}
     with pytest.raises(LangError):
         order("data/x", context={"x": object()})
+
+
+REPLAY = "[(:a (tool/echo {:a 1})) (pmap (fn [x] (tool/echo {:x x})) [1 2]) (tool/echo {:b 2})]"
+
+
+def test_a_worker_answers_what_was_recorded_and_only_the_rest_is_asked_for(
+    pair: tuple[Channel, Channel],
+) -> None:
+    journal: dict[str, Any] = {}
+    _, first = converse(pair, order(REPLAY), host=recorder(journal))
+    del journal["@tool 1:67/0"]
+    asked: list[str] = []
+
+    class Asked(Recorder):
+        def call_tool(self, path: str, name: str, args: dict[str, Any]) -> Any:
+            asked.append(path)
+            return super().call_tool(path, name, args)
+
+    near, far = socket.socketpair()
+    with near, far:
+        host = Asked(journal, {"echo": lambda args: args})
+        _, second = converse((Channel(near), Channel(far)), order(REPLAY), host=host)
+    assert asked == ["1:67/0"]
+    assert second.value == first.value
+    assert sorted(map(shown, second.tool_calls)) == sorted(map(shown, first.tool_calls))
+
+
+def shown(call: ToolRecord) -> str:
+    return f"{call.path} {call.name} {call.args} {call.value}"
+
+
+@pytest.mark.parametrize("args", [{"a": True}, {"a": 1.0}, {"a": "1"}, {}])
+def test_a_recorded_call_with_other_arguments_is_the_parents_to_refuse(
+    pair: tuple[Channel, Channel], args: dict[str, Any]
+) -> None:
+    journal = {"@tool 1:5/0": {"tool": "echo", "args": args, "value": 5}}
+    _, result = converse(pair, order("(do (tool/echo {:a 1}))"), host=recorder(journal))
+    assert result.error is not None
+    assert result.error.code == "divergence"
+
+
+def test_a_worker_is_told_only_what_its_own_program_recorded_with_tools_it_may_call() -> None:
+    row = {"tool": "echo", "args": {}, "value": 1}
+    journal = {
+        "@tool 1:5/0": row,
+        "@tool task:x#0/1:5/0": row,
+        "@tool other/1:5/0": row,
+        "@tool 2:5/0": {**row, "tool": "secret"},
+        "@tool 3:5/0": {"tool": "echo"},
+        "@tool 4:5/0": {**row, "value": object()},
+        "@tool 5:5/0": 7,
+        "a task": 5,
+    }
+    text = ("echo", "{}", "1")
+    own = {"1:5/0": text, "task:x#0/1:5/0": text}
+    assert recorded(Recorder(journal, {}), ["echo"]) == own
+    assert recorded(Recorder(journal, {}, scope="other"), ["echo"]) == {"1:5/0": text}
+    assert recorded(Recorder(journal, {}), []) == {}
+    many = {f"@tool {line}:1/0": row for line in range(20_000)}
+    assert 1_000 < len(recorded(Recorder(many, {}), ["echo"])) <= RECORDED_ROWS_MAX
+    large = {f"@tool {line}:1/0": {**row, "value": "x" * 90_000} for line in range(20)}
+    assert len(recorded(Recorder(large, {}), ["echo"])) == RECORDED_CHARS_MAX // 90_000
+
+
+@pytest.mark.parametrize("paths", [["2:1/0"], ["1:5/0", "1:5/0"], [[]], 5, {"1:5/0": 1, "x": 1}])
+def test_a_worker_that_claims_to_have_replayed_what_was_not_recorded_is_ended(
+    pair: tuple[Channel, Channel], paths: Any
+) -> None:
+    journal = {"@tool 1:5/0": {"tool": "echo", "args": {}, "value": 5}}
+    with pytest.raises(Breach):
+        converse(pair, order("1"), frames({**DONE, "replayed": paths}), recorder(journal))
 
 
 def frames(*messages: Message) -> Side:
@@ -307,7 +388,7 @@ def test_more_calls_in_flight_than_an_honest_worker_makes_are_a_breach(
 
 def test_an_answer_for_another_branch_is_kept_for_it(pair: tuple[Channel, Channel]) -> None:
     near, far = pair
-    host = worker.RemoteHost(far)
+    host = worker.RemoteHost(far, {})
     got: dict[str, Any] = {}
     threads = [
         threading.Thread(target=lambda n=name: got.update({n: host.call_tool("p", n, {})}))
@@ -329,7 +410,7 @@ def test_an_answer_for_another_branch_is_kept_for_it(pair: tuple[Channel, Channe
 
 def test_a_remote_host_asks_and_understands(pair: tuple[Channel, Channel]) -> None:
     near, far = pair
-    host = worker.RemoteHost(far)
+    host = worker.RemoteHost(far, {})
     replies = iter(
         [
             {"hit": True, "value": ":k", "warning": "w"},

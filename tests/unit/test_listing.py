@@ -44,7 +44,7 @@ def test_a_goal_is_shown_with_its_result_and_everything_below_it(desk: Desk) -> 
 
 def test_an_attempt_is_shown_with_its_journal_and_its_cost(desk: Desk) -> None:
     desk.goal()
-    granted = desk.claim()
+    granted = desk.claim(bundle=b'{"items":[]}')
     desk.intend(granted)
     desk.done(granted, usage=Usage(tokens_in=5, cost_nusd=3))
     desk.intend(granted, "later", position=2)

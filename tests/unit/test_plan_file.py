@@ -49,7 +49,7 @@ def test_checks_become_a_last_task_that_requires_all_others(tmp_path: Path) -> N
     taken = GOOD + '[[tasks]]\nkey = "verify"\nprompt = "x"\n'
     plan = read_plan_of(tmp_path, taken, checks=["pytest -q"])
     last = plan.tasks[-1]
-    assert (last.key, last.kind, last.command) == ("verify-goal", "shell", "true")
+    assert (last.key, last.kind, last.policy.max_takes) == ("verify-goal", "verify", 1)
     assert (last.requires, last.checks) == (("a", "b", "verify"), ("pytest -q",))
 
 
@@ -76,9 +76,12 @@ REFUSED = [
     ("[[tasks]]\nkey = 'a'\n", r"tasks\[0\] needs a 'prompt'"),
     (TASK + "[[tasks]]\nkey = 3\nprompt = 'x'\n", r"plan.toml:4 tasks\[1\] needs a 'key'"),
     (TASK + "kind = 'compensate'\n", r"made by `holdfast undo` alone"),
+    (TASK + "kind = 'plan'\n", r"made by `holdfast run` alone"),
+    ("[[tasks]]\nkey = 'a'\nkind = 'verify'\n", r"a verify task needs 'checks'"),
+    (TASK + "merges = 3\n", r"unknown key 'merges'"),
     (TASK + "kind = 'robot'\n", r"tasks\[0\]: Invalid enum value 'robot'"),
     (TASK + "requires = 'b'\n", r"tasks\[0\]: Expected `array`"),
-    (TASK + "priority = 'high'\n", r"tasks\[0\]: Expected `int`"),
+    (TASK + "priority = 'asap'\n", r"tasks\[0\]: priority is 'asap' \(known: urgent, high, normal"),
     (TASK + "compensates = 3\n", r"unknown key 'compensates'"),
     ("[[tasks]]\nkey = 'a'\nkind = 'shell'\n", r"a shell task needs a 'command'"),
     ("policy = 3\n" + TASK, r"plan.toml: policy is not a table"),

@@ -77,6 +77,18 @@ def test_a_reset_opens_a_generation_and_the_old_row_stays(engine: Engine) -> Non
     found = ProgramJournal(engine, granted.fence, rows)
     assert found.get("task", "x") == {"value": 2}
     assert found.generation("task", "x") == 1
+    assert (found.rows("task"), found.rows("tool")) == ({"x": {"value": 2}}, {})
+
+
+def test_no_task_id_is_taken_for_the_reset_of_another(engine: Engine) -> None:
+    granted, _ = attempt(engine, Counting())
+    journal = ProgramJournal(engine, granted.fence, granted.steps)
+    journal.put("task", "x", {"value": 1})
+    journal.reset("task", "x")
+    for id in ("x/reset", "reset/x", "reset/program/task/x"):
+        assert journal.get("task", id) is None
+        journal.put("task", id, {"value": id})
+    assert sorted(journal.rows("task")) == ["reset/program/task/x", "reset/x", "x/reset"]
 
 
 def test_a_program_that_lost_its_lease_records_nothing(engine: Engine) -> None:

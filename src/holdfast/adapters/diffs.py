@@ -1,20 +1,56 @@
 """What a step changed, told to a reader: totals of the whole diff, its first lines without secrets.
 
-Owns the bounds of a shown diff and where it is cut. A file may hold what no log may (design I9), so
-the text is redacted before it is cut: of a diff larger than `READ_BYTES` only the beginning is
-read, and the last `MARGIN` characters of that are dropped after redaction, for a secret that the
-cut has halved is none that the redactor knows.
+Owns the bounds of a diff that is kept and where it is cut, and the reading of whole diffs for the
+person whose files they are. What is kept: a file may hold what no log may (design I9), so the text
+is redacted before it is cut: of a diff larger than `READ_BYTES` only the beginning is read, and the
+last `MARGIN` characters of that are dropped after redaction, for a secret that the cut has halved
+is none that the redactor knows.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from holdfast.adapters.git import Git
 from holdfast.domain.ports import Diff
 from holdfast.trace.gitdiff import DIFF_LINES_MAX, LINE_CHARS_MAX
 from holdfast.trace.redact import MARGIN
 
 READ_BYTES = 1_000_000
+_PLUMBING = ("diff-tree", "-r", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileChange:
+    """A file that differs. `status` is A, D, M or T; the counts are None for a binary file."""
+
+    path: str
+    status: str
+    added: int | None
+    removed: int | None
+
+
+def changed_files(git: Git, before: str, after: str) -> tuple[FileChange, ...]:
+    """What differs between two trees or commits, sorted by name."""
+    fields = git.names(*_PLUMBING, "-z", "--name-status", before, after)
+    status = dict(zip(fields[1::2], fields[::2], strict=True))
+    found = []
+    for row in git.run(*_PLUMBING, "-z", "--numstat", before, after).split(b"\0"):
+        if row:
+            added, removed, name = row.split(b"\t", 2)
+            path = os.fsdecode(name)
+            lines = (int(added), int(removed)) if added != b"-" else (None, None)
+            found.append(
+                FileChange(path=path, status=status[path], added=lines[0], removed=lines[1])
+            )
+    return tuple(sorted(found, key=lambda each: each.path))
+
+
+def patch(git: Git, before: str, after: str) -> bytes:
+    """The whole unified diff; binary files are only named."""
+    return git.run(*_PLUMBING, "-p", before, after)
 
 
 def summary(diff: bytes, redact: Callable[[str], str]) -> Diff:

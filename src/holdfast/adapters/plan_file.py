@@ -1,4 +1,6 @@
-"""A person's plan: a TOML or JSON file read into a `PlanSpec`, or refused with the position.
+"""A plan as text: a TOML or JSON file read into a `PlanSpec`, or refused with the position.
+
+A person's file and a model's answer pass the same reader; nothing here knows who wrote it.
 
 Shape: an optional `[policy]` for all tasks, and `[[tasks]]` with `key`, `prompt` and any other
 field of `TaskSpec`; a task may override single fields of the policy in a `policy` table of its own.
@@ -11,23 +13,25 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from holdfast.domain import graph
 from holdfast.domain.checks import read_check
-from holdfast.domain.model import PlanSpec, Policy, TaskSpec
+from holdfast.domain.contract import validate
+from holdfast.domain.model import PlanSpec, Policy, Priority, TaskSpec, Tier
 from holdfast.errors import Refused
 
 TASKS_MAX = 1000
 FILE_BYTES_MAX = 1_000_000
 FORMAT = 1
-_TASK_FIELDS = {item.name for item in fields(TaskSpec)} - {"compensates"}
-_CHECKS = {"checks"}
+_OURS = {"compensates", "merges", "planning", "provisional"}  # what only Holdfast says about a task
+_TASK_FIELDS = {item.name for item in fields(TaskSpec)} - _OURS
+_CHECKS = {"checks", "preconditions", "postconditions"}
 _POLICY_FIELDS = {item.name for item in fields(Policy)}
 
 
@@ -39,6 +43,17 @@ def read_plan(path: Path, *, policy: Policy, checks: Sequence[str] = ()) -> Plan
     """
     text = _text(path)
     document = _parse(path, text)
+    tasks = plan_tasks(document, text, path, policy=policy)
+    if checks:
+        common = _policy(document.get("policy", {}), policy, path.name)
+        tasks.append(goal_checks(tasks, checks, common, rounds=0))
+    return PlanSpec(tasks=tuple(tasks), source="person")
+
+
+def plan_tasks(
+    document: Mapping[str, Any], text: str, path: Path, *, policy: Policy
+) -> list[TaskSpec]:
+    """The tasks of a plan's document; `text` and `path` are where its refusals point to."""
     where = _Positions(path, text)
     _known(document, {"tasks", "policy", "version"}, where.file())
     if document.get("version", FORMAT) != FORMAT:
@@ -59,18 +74,40 @@ def read_plan(path: Path, *, policy: Policy, checks: Sequence[str] = ()) -> Plan
         raise Refused(
             f"{where.task(named)}: {error.message}", hint=error.hint, code=error.code
         ) from error
-    if checks:
-        tasks.append(_last(tasks, checks, common))
-    return PlanSpec(tasks=tuple(tasks), source="person")
+    return tasks
+
+
+def goal_checks(
+    tasks: Sequence[TaskSpec], checks: Sequence[str], policy: Policy, *, rounds: int
+) -> TaskSpec:
+    """The last task of a plan, which proves the whole: its takes are the rounds of verification.
+
+    Each of `rounds` takes that fails asks for a follow-up; with none the goal fails with the first.
+    """
+    key = "verify"
+    while any(task.key == key for task in tasks):
+        key += "-goal"
+    return TaskSpec(
+        key=key,
+        title="Check the finished branch",
+        prompt="",
+        kind="verify",
+        requires=tuple(task.key for task in tasks),
+        checks=tuple(checks),
+        policy=replace(policy, max_takes=1 + rounds),
+    )
 
 
 def plan_document(tasks: Sequence[TaskSpec]) -> dict[str, Any]:
-    """A plan as `read_plan` reads it: reading it back gives the same tasks."""
+    """A plan as `read_plan` reads it: reading it back gives the same tasks.
+
+    Merges and follow-ups are left out: a plan that runs again makes its own.
+    """
     rows = []
     for task in tasks:
-        row = msgspec.to_builtins(task)
-        row.pop("compensates")
-        rows.append(row)
+        if not task.merges and not task.provisional:
+            row = msgspec.to_builtins(task)
+            rows.append({name: value for name, value in row.items() if name not in _OURS})
     return {"version": FORMAT, "tasks": rows}
 
 
@@ -116,12 +153,16 @@ def _task(row: Any, policy: Policy, where: str) -> TaskSpec:
     if not isinstance(row, dict):
         raise Refused(f"{where} is not a table")
     _known(row, _TASK_FIELDS, where)
-    for name in ("key",) if row.get("kind") == "shell" else ("key", "prompt"):
+    for name in ("key",) if row.get("kind") in ("shell", "verify") else ("key", "prompt"):
         if not isinstance(row.get(name), str) or not row[name].strip():
             raise Refused(f"{where} needs a {name!r}", hint=f'{name} = "…"')
     if row.get("kind") == "compensate":
         raise Refused(f"{where}: kind 'compensate' is made by `holdfast undo` alone")
+    if row.get("kind") == "plan":
+        raise Refused(f"{where}: kind 'plan' is made by `holdfast run` alone")
     values = {"prompt": "", **row, "policy": _policy(row.get("policy", {}), policy, where)}
+    _known_word(row, "priority", get_args(Priority), where)
+    _known_word(row, "tier", get_args(Tier), where)
     values |= {name: _checks(row[name], name, where) for name in _CHECKS & row.keys()}
     try:
         task = msgspec.convert(values, TaskSpec)
@@ -129,7 +170,18 @@ def _task(row: Any, policy: Policy, where: str) -> TaskSpec:
         raise Refused(f"{where}: {error}") from error
     if task.kind == "shell" and not task.command:
         raise Refused(f"{where}: a shell task needs a 'command'")
+    if task.kind == "verify" and not task.checks:
+        raise Refused(f"{where}: a verify task needs 'checks'")
+    try:
+        validate(task)
+    except Refused as error:
+        raise Refused(f"{where}: {error.message}", hint=error.hint, code=error.code) from error
     return task
+
+
+def _known_word(row: Mapping[str, Any], name: str, words: Sequence[str], where: str) -> None:
+    if name in row and row[name] not in words:
+        raise Refused(f"{where}: {name} is {row[name]!r}", hint=f"known: {', '.join(words)}")
 
 
 def _checks(rows: Any, name: str, where: str) -> Any:
@@ -167,22 +219,6 @@ def _unique(tasks: Sequence[TaskSpec], where: _Positions) -> None:
                 code="plan_duplicate",
             )
         seen[task.key] = index
-
-
-def _last(tasks: Sequence[TaskSpec], checks: Sequence[str], policy: Policy) -> TaskSpec:
-    key = "verify"
-    while any(task.key == key for task in tasks):
-        key += "-goal"
-    return TaskSpec(
-        key=key,
-        title="Check the finished branch",
-        prompt="",
-        kind="shell",
-        command="true",
-        requires=tuple(task.key for task in tasks),
-        checks=tuple(checks),
-        policy=policy,
-    )
 
 
 def _known(row: Mapping[str, Any], names: set[str], where: str) -> None:

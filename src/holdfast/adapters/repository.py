@@ -79,6 +79,11 @@ class Repository:
         return self._git_dir
 
     @property
+    def git(self) -> Git:
+        """git on this repository, for reading objects."""
+        return replace(self._git, work_tree=None)
+
+    @property
     def work_tree(self) -> Path | None:
         return self._git.work_tree
 
@@ -115,6 +120,11 @@ class Repository:
 
     def branch_commit(self, branch: str) -> str | None:
         return self._commit(f"refs/heads/{branch}")
+
+    def branches(self, below: str) -> frozenset[str]:
+        """The names of all branches that begin with `below`, a folder of names."""
+        found = self._git.run("for-each-ref", "--format=%(refname:lstrip=2)", f"refs/heads/{below}")
+        return frozenset(os.fsdecode(found).splitlines())
 
     def empty_tree(self) -> str:
         """The id of the tree without files, in this repository's hash."""
@@ -166,6 +176,12 @@ class Repository:
         return self._git.names(
             "diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after
         )
+
+    def touching(self, before: str, after: str, paths: Sequence[str]) -> list[str]:
+        """The commits after `before` (empty: from the first) that changed one of `paths`."""
+        span = [after, f"^{before}"] if before else [after]
+        literal = [f":(literal){path}" for path in paths]
+        return self._git.run("rev-list", "--reverse", *span, "--", *literal).decode().split()
 
     def commit_message(self, commit: str) -> str:
         return self._git.run("show", "-s", "--no-notes", "--format=%B", commit).decode(

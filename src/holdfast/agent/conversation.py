@@ -3,7 +3,8 @@
 The request of a turn is the whole conversation; storing it whole each time would grow with the
 square of the turns. A turn's canonical request therefore holds the messages since the turn before,
 the first turn's also the seed and the tools, and the name of the model wherever it is another one
-than before. Equal deltas mean equal requests.
+than before. After a compaction it names the step that holds what became shorter, once. Equal deltas
+over equal steps mean equal requests.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.agent.compaction import size
 from holdfast.domain.ports import Message, ModelReply, ModelRequest, ToolCall, ToolSpec
 
 encode = msgspec.json.Encoder(order="deterministic").encode
@@ -21,7 +23,8 @@ encode = msgspec.json.Encoder(order="deterministic").encode
 class Conversation:
     """Messages so far, each with the step it came from (`bundle` for what the take began with).
 
-    `model` is the `provider:model` that is asked now.
+    `model` is the `provider:model` that is asked now. `messages` are shown to it; `whole` are the
+    same before any was shortened. `tokens` is the size of what is shown.
     """
 
     def __init__(
@@ -29,10 +32,13 @@ class Conversation:
     ) -> None:
         self.model, self.seed, self.tools = model, seed, tuple(tools)
         self.messages: list[Message] = []
+        self.whole: list[Message] = []
         self.origins: list[str] = []
         self._sent = 0
         self._told = ""
-        self._before = (0, "")
+        self.tokens = 0
+        self._short, self._told_short = "", ""
+        self._before = (0, "", "")
         self._add(Message(role="system", content=system), "bundle")
         self._add(Message(role="user", content=user), "bundle")
 
@@ -47,11 +53,17 @@ class Conversation:
 
     def take_back(self) -> None:
         """The last request got no answer: what it said is new to whoever is asked next."""
-        self._sent, self._told = self._before
+        self._sent, self._told, self._told_short = self._before
 
     def move(self, model: str) -> None:
         """Ask another model from now on."""
         self.model = model
+
+    def shorten(self, shown: Sequence[Message], step: str) -> None:
+        """Show other messages from now on, as the decision of `step` has them."""
+        assert len(shown) == len(self.messages), "a compaction shortens, it drops nothing"
+        self.messages, self._short = list(shown), step
+        self.tokens = sum(map(size, shown))
 
     def delta(self) -> bytes:
         """The canonical request of this turn; moves the mark, so call it once a turn."""
@@ -63,8 +75,10 @@ class Conversation:
             body |= {"seed": self.seed, "tools": self.tools}
         if self.model != self._told:
             body["model"] = self.model.partition(":")[2] or self.model
-        self._before = (self._sent, self._told)
-        self._sent, self._told = len(self.messages), self.model
+        if self._short != self._told_short:
+            body["shortened"] = self._short
+        self._before = (self._sent, self._told, self._told_short)
+        self._sent, self._told, self._told_short = len(self.messages), self.model, self._short
         return encode(body)
 
     def assistant(self, reply: ModelReply, calls: Sequence[ToolCall], origin: str) -> None:
@@ -92,6 +106,8 @@ class Conversation:
 
     def _add(self, message: Message, origin: str) -> None:
         self.messages.append(message)
+        self.whole.append(message)
+        self.tokens += size(message)
         self.origins.append(origin)
 
 

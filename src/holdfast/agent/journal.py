@@ -111,15 +111,21 @@ class Recorded:
     def recorded(self, key: str) -> bytes | None:
         """The result of a done step, without comparing a request; None when there is none."""
         row = self._rows.get(key)
-        return row.result if row is not None and row.state == "done" else None
+        if row is None or row.state != "done" or row.result is None:
+            return None
+        self._whole(row, row.result)
+        return row.result
 
     def _answer(self, row: StepRow, request: bytes) -> bytes:
         assert row.result is not None, f"step {row.key} is done without a result"
         _same_request(row, request)
-        if row.result_sha256 and sha256(row.result).hexdigest() != row.result_sha256:
-            self._damaged(row)
+        self._whole(row, row.result)
         self.tree = row.tree_after or self.tree
         return row.result
+
+    def _whole(self, row: StepRow, result: bytes) -> None:
+        if row.result_sha256 and sha256(result).hexdigest() != row.result_sha256:
+            self._damaged(row)
 
     def _damaged(self, row: StepRow) -> None:
         raise Corrupt(f"the recorded result of step {row.key} is not what was written")

@@ -7,7 +7,7 @@ The same code runs live, resumed and in replay; only the journal differs. Every 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -17,14 +17,15 @@ from holdfast.agent import evidence
 from holdfast.agent.actions import Actions, Call, parse
 from holdfast.agent.briefing import index_rules
 from holdfast.agent.chain import Move, asked, chain, moved, next_model
+from holdfast.agent.compaction import Compaction, applied, compact
 from holdfast.agent.conversation import Conversation, encode, first_difference
 from holdfast.agent.edits import Edits, Fallback, advice
 from holdfast.agent.guards import Guards, Stop
 from holdfast.agent.journal import Effectful, Journal, Performed
+from holdfast.agent.merging import unmarked
 from holdfast.agent.verify import corrective, describe, proven, verify
 from holdfast.context.bundle import Bundle
 from holdfast.context.rules import broken
-from holdfast.context.tokens import count_tokens
 from holdfast.domain.model import CheckResult, Fence, Outcome
 from holdfast.domain.ports import (
     Clock,
@@ -85,6 +86,7 @@ async def run(job: Job) -> Outcome:
         stop = await _stopped(job, guards, name, turn, deadline)
         if stop is not None:
             return await _wind_up(job, stop)
+        await _keep_short(job, talk, name)
         try:
             said = await ask(job, talk, name)
         except Exhausted as exhausted:
@@ -103,9 +105,35 @@ async def run(job: Job) -> Outcome:
                 results = await check(job, f"v{rounds:02}")
                 if proven(results) or not results or rounds > policy.max_verification_retries:
                     rules = index_rules(bundle)
-                    return await conclude(job, said.actions.answer, results, rules=rules)
+                    kept = bundle.task.provisional
+                    return await conclude(
+                        job, said.actions.answer, results, rules=rules, provisional=kept
+                    )
                 talk.user(corrective(bundle.templates["corrective"], results), name)
     raise AssertionError("count() does not end")
+
+
+async def _keep_short(job: Job, talk: Conversation, name: str) -> None:
+    """Compact a conversation over its budget before turn `name`; see `agent.compaction`."""
+    key, budget = f"{name}/compact", job.bundle.conversation_tokens
+    recorded = job.journal.recorded(key)
+    if recorded is None:
+        if not budget or talk.tokens <= budget or _begun(job, name):
+            return
+        made = compact(talk.whole, talk.origins, budget_tokens=budget)
+        if made is None:
+            return
+        recorded = encode(made)
+        said = f"{made.before} tokens, over {budget}: now {made.after}"
+        answer = f"{len(made.short)} texts shortened"
+        await job.journal.decision(key, recorded, answer, said, question="what is left out?")
+    try:
+        shown = applied(talk.whole, msgspec.json.decode(recorded, type=Compaction))
+    except (ValueError, LookupError) as error:  # msgspec's errors are ValueErrors
+        raise Divergence(
+            f"step {key} shortened another conversation: {error}", step=key, field="short", byte=0
+        ) from error
+    talk.shorten(shown, key)
 
 
 async def ask(job: Job, talk: Conversation, name: str) -> Reply:
@@ -264,8 +292,7 @@ async def _stopped(
     recorded = job.journal.recorded(f"{name}/stop")
     if recorded is not None:
         return msgspec.json.decode(recorded, type=Stop)
-    begun = (asked(name, 0), moved(name, 0))
-    if any(job.journal.recorded(key) is not None for key in begun):
+    if _begun(job, name):
         return None
     if job.clock is None or deadline is None:
         return None
@@ -274,6 +301,11 @@ async def _stopped(
     stop = Stop(reason="wall_clock", detail=f"{job.bundle.task.policy.attempt_s:g} s are over")
     await job.journal.decision(f"{name}/stop", encode(stop), stop.reason, stop.detail)
     return stop
+
+
+def _begun(job: Job, name: str) -> bool:
+    """Whether an attempt of this take asked a model in this turn before."""
+    return any(job.journal.recorded(key) is not None for key in (asked(name, 0), moved(name, 0)))
 
 
 async def _wind_up(job: Job, stop: Stop) -> Outcome:
@@ -294,11 +326,17 @@ async def _wind_up(job: Job, stop: Stop) -> Outcome:
 
 
 async def conclude(
-    job: Job, answer: str, results: tuple[CheckResult, ...], *, rules: str = ""
+    job: Job,
+    answer: str,
+    results: tuple[CheckResult, ...],
+    *,
+    rules: str = "",
+    provisional: bool = False,
 ) -> Outcome:
     """The end of an attempt that says it is done: passed, unverified, or failed by its checks.
 
-    `rules` are those of the goal's INDEX.md, which the answer must keep as well.
+    `rules` are those of the goal's INDEX.md, which the answer must keep as well. What is
+    `provisional` stays unverified when its checks fail: a later task judges it.
     """
     await job.journal.flush()
     done = tuple(describe(result) for result in results if result.verdict == "pass")
@@ -315,9 +353,9 @@ async def conclude(
             remaining=tuple(breaches),
             tree=job.journal.tree,
         )
-    if proven(results) or not results:
+    if proven(results) or not results or provisional:
         return Outcome(
-            kind="passed" if results else "unverified",
+            kind="passed" if proven(results) else "unverified",
             answer=answer,
             checks=results,
             done=done,
@@ -327,7 +365,7 @@ async def conclude(
     return Outcome(
         kind="failed",
         failure="logic",
-        reason="checks_failed",
+        reason=_unproven(results),
         detail="; ".join(remaining),
         answer=answer,
         checks=results,
@@ -338,14 +376,55 @@ async def conclude(
 
 
 async def check(job: Job, key: str) -> tuple[CheckResult, ...]:
-    """Run the task's checks as steps of one round."""
+    """Run the task's checks and postconditions as steps of one round."""
     task = job.bundle.task
-    if task.checks:
-        job.sink.show(_progress(job, "checking", ", ".join(task.checks)))
-    results = await verify(job.journal, job.workspace, task.checks, key=key, policy=task.policy)
+    lines = (*task.checks, *task.postconditions)
+    if lines:
+        job.sink.show(_progress(job, "checking", ", ".join(lines)))
+    found = await verify(job.journal, job.workspace, lines, key=key, policy=task.policy)
+    results = tuple(
+        result if index < len(task.checks) else replace(result, clause="postcondition")
+        for index, result in enumerate(found)
+    )
+    if task.merges:
+        mark = await unmarked(job.journal, job.workspace, task.files, key=key)
+        results = (mark, *results)
     for result in results:
         job.sink.show(_progress(job, "check", describe(result)))
     return results
+
+
+async def preconditions(job: Job) -> Outcome | None:
+    """The end of an attempt whose task may not begin; None when everything it asks for holds.
+
+    A policy failure: nothing a model says can make true what must be true before it is asked.
+    """
+    task = job.bundle.task
+    found = await verify(
+        job.journal, job.workspace, task.preconditions, key="pre", policy=task.policy
+    )
+    results = tuple(replace(result, clause="precondition") for result in found)
+    for result in results:
+        job.sink.show(_progress(job, "check", describe(result)))
+    if proven(results) or not results:
+        return None
+    await job.journal.flush()
+    unmet = tuple(describe(result) for result in results if result.verdict != "pass")
+    return Outcome(
+        kind="failed",
+        failure="policy",
+        reason="precondition_failed",
+        detail="; ".join(unmet),
+        checks=results,
+        remaining=unmet,
+        tree=job.journal.tree,
+    )
+
+
+def _unproven(results: Sequence[CheckResult]) -> str:
+    """The reason's word: checks first, then the contract's own clause."""
+    clauses = {result.clause for result in results if result.verdict != "pass"}
+    return "checks_failed" if "check" in clauses else "postcondition_failed"
 
 
 def _deadline(job: Job) -> float | None:
@@ -353,8 +432,7 @@ def _deadline(job: Job) -> float | None:
 
 
 def _reserve(talk: Conversation) -> Usage:
-    size = sum(count_tokens(message.content) for message in talk.messages)
-    return Usage(tokens_in=size, tokens_out=OUTPUT_RESERVE_TOKENS)
+    return Usage(tokens_in=talk.tokens, tokens_out=OUTPUT_RESERVE_TOKENS)
 
 
 def _same_reading(key: str, said: Reply, now: Actions) -> None:

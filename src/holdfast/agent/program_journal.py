@@ -34,7 +34,7 @@ class ProgramJournal:
             if row.kind == "program" and row.result is not None:
                 self._rows[row.key, row.generation] = msgspec.json.decode(row.result)
             elif row.kind == "reset":
-                name = row.key.removesuffix("/reset")
+                name = row.key.removeprefix("reset/")
                 self._resets[name] = max(self._resets.get(name, 0), row.generation)
 
     def get(self, kind: str, key: str) -> dict[str, Any] | None:
@@ -60,13 +60,23 @@ class ProgramJournal:
         name = _name(kind, key)
         with self._lock:
             count = self._resets.get(name, 0) + 1
-        self._write("reset", f"{name}/reset", count, {})
+        self._write("reset", f"reset/{name}", count, {})
         with self._lock:
             self._resets[name] = count
 
     def generation(self, kind: str, key: str) -> int:
         with self._lock:
             return self._resets.get(_name(kind, key), 0)
+
+    def rows(self, kind: str) -> dict[str, dict[str, Any]]:
+        """What `get` answers, by key."""
+        head = _name(kind, "")
+        with self._lock:
+            return {
+                name.removeprefix(head): dict(row)
+                for (name, generation), row in self._rows.items()
+                if name.startswith(head) and generation == self._resets.get(name, 0) + 1
+            }
 
     def _write(self, kind: str, key: str, generation: int, row: Mapping[str, Any]) -> None:
         with self._lock:

@@ -21,9 +21,19 @@ from holdfast.agent.chain import chain
 from holdfast.app import HOME_NAME, App
 from holdfast.config import Settings
 from holdfast.domain.checks import read_check
-from holdfast.domain.model import Budget, GoalSpec, PlanSpec, Policy, Strategy, TaskSpec
+from holdfast.domain.model import (
+    Budget,
+    GoalSpec,
+    Planning,
+    PlanSpec,
+    Policy,
+    Priority,
+    Strategy,
+    TaskSpec,
+    Tier,
+)
 from holdfast.domain.ports import Progress, Usage
-from holdfast.engine import pause, resume, submit
+from holdfast.engine import pause, replace_plan, resume, submit
 from holdfast.engine.outlook import goal_result
 from holdfast.errors import HoldfastError, NotFound, Refused, Unavailable
 from holdfast.store import Tx
@@ -41,6 +51,7 @@ EXIT = {
     "interrupted": 130,
 }
 PROBE_S = 5.0
+ASKING = ("agent", "model", "plan")  # the kinds of task that ask a model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,16 +63,22 @@ class Wish:
     model: str = ""
     checks: Sequence[str] = ()
     plan: Path | None = None
+    planning: Planning | None = None
+    review: bool = False
     policy: Policy = field(default_factory=Policy)
     budget: Budget = field(default_factory=Budget)
+    tier: Tier = "unknown"
+    priority: Priority = "normal"
     strategy: Strategy = "dag"
 
 
 def policy(settings: Settings, calls: str = "native") -> Policy:
     """The policy of a task as the settings have it."""
-    for name in ("max_turns", "slots"):
-        if getattr(settings, name) < 1:
-            raise Refused(f"{name} is {getattr(settings, name)}; it must be at least 1")
+    if settings.slots < 1:
+        raise Refused(f"slots is {settings.slots}; it must be at least 1")
+    for name in ("max_turns", "attempt_s"):
+        if getattr(settings, name) < 0:
+            raise Refused(f"{name} is {getattr(settings, name)}; 0 means by the task's tier")
     for name in ("budget_usd", "budget_tokens"):
         if getattr(settings, name) < 0:
             raise Refused(f"{name} is {getattr(settings, name)}; 0 means no limit")
@@ -78,6 +95,28 @@ def policy(settings: Settings, calls: str = "native") -> Policy:
         backoff_ms=settings.backoff_ms,
         backoff_ms_max=settings.backoff_ms_max,
         calls="json" if calls == "json" else "native",
+    )
+
+
+def planning(settings: Settings) -> Planning:
+    """How a model plans, as the settings have it."""
+    least, most = settings.plan_tasks_min, settings.plan_tasks_max
+    if not 1 <= least <= most:
+        raise Refused(f"plan_tasks_min is {least} and plan_tasks_max {most}; no plan can be both")
+    if settings.plan_levels not in (1, 2):
+        raise Refused(f"plan_levels is {settings.plan_levels}; it is 1 or 2")
+    for name in ("unit_files_max", "unit_chars_max"):
+        if getattr(settings, name) < 1:
+            raise Refused(f"{name} is {getattr(settings, name)}; it must be at least 1")
+    if settings.plan_rounds < 0:
+        raise Refused(f"plan_rounds is {settings.plan_rounds}; it must be at least 0")
+    return Planning(
+        tasks_min=least,
+        tasks_max=most,
+        levels=settings.plan_levels,
+        unit_files_max=settings.unit_files_max,
+        unit_chars_max=settings.unit_chars_max,
+        rounds=settings.plan_rounds,
     )
 
 
@@ -108,7 +147,7 @@ def make_home(home: Path) -> None:
 async def start(app: App, wish: Wish) -> int:
     """Check everything, then make the goal; returns its id. Notes go to the sink."""
     plan = replace(_without_secrets(app, _plan(wish)), strategy=wish.strategy)
-    chains = sorted({task.model or wish.model for task in plan.tasks if task.kind != "shell"})
+    chains = sorted({task.model or wish.model for task in plan.tasks if task.kind in ASKING})
     try:
         for models in chains:
             await _check_chain(app, models, wish.budget)
@@ -129,12 +168,20 @@ async def start(app: App, wish: Wish) -> int:
             repository=str(repository.work_tree or repository.git_dir),
             base_commit=head,
             base_tree=base_tree,
+            branches=repository.branches("holdfast/"),
             budget=wish.budget,
             model=wish.model,
             seed=app.entropy.seed(),
         ),
         plan,
+        review=wish.review and wish.planning is None,
     )
+
+
+def create_plan(app: App, goal: int, path: Path, wish: Wish) -> int:
+    """Give a goal that is being planned a person's plan; returns the plan's id."""
+    plan = _without_secrets(app, read_plan(path, policy=wish.policy, checks=wish.checks))
+    return app.engine.call(replace_plan, goal, plan, review=wish.review)
 
 
 def open_repository(app: App, folder: Path) -> Repository:
@@ -157,14 +204,15 @@ def work(app: App, goal: int, *, resumed: bool) -> dict[str, Any]:
     """Work on a goal until it rests; returns the result object. Ctrl-C pauses it, twice ends."""
     if resumed:
         app.engine.call(resume, goal)
-    before = app.engine.read(goal_result, goal)["attempts"]
+        if app.engine.read(goal_result, goal)["state"] not in ("complete", "dropped"):
+            note(app, f"goal {goal} goes on")
     line = LifeLine(app.home, app.worker)
     try:
         asyncio.run(_work(app, goal))
     finally:
         line.close()
     result = app.engine.read(goal_result, goal)
-    return {**result, "resumed": resumed and (before > 0)}
+    return {**result, "resumed": resumed}
 
 
 async def _work(app: App, goal: int) -> None:
@@ -205,16 +253,40 @@ def _plan(wish: Wish) -> PlanSpec:
     checks = tuple(read_check(line).line for line in wish.checks)
     if wish.plan is not None:
         return read_plan(wish.plan, policy=wish.policy, checks=checks)
+    if wish.planning is not None:
+        asks = _planning_task(wish, wish.planning, checks)
+        return PlanSpec(tasks=(asks,), source="planning")
     task = TaskSpec(
-        key="task", title=wish.text, prompt=wish.text, checks=checks, policy=wish.policy
+        key="task",
+        title=wish.text,
+        prompt=wish.text,
+        checks=checks,
+        tier=wish.tier,
+        priority=wish.priority,
+        policy=wish.policy,
     )
     return PlanSpec(tasks=(task,))
+
+
+def _planning_task(wish: Wish, rules: Planning, checks: tuple[str, ...]) -> TaskSpec:
+    return TaskSpec(
+        key="planning",
+        title="Plan the goal",
+        prompt=wish.text,
+        kind="plan",
+        checks=checks,
+        policy=wish.policy,
+        planning=replace(rules, review=wish.review),
+    )
 
 
 def _without_secrets(app: App, plan: PlanSpec) -> PlanSpec:
     """A plan as it may be stored: texts redacted, a credential anywhere else refused."""
     for task in plan.tasks:
-        for text in (*task.checks, task.command, task.key, *task.files, *task.requires):
+        proofs = (*task.preconditions, *task.checks, *task.postconditions)
+        names = (task.key, *task.files, *task.creates, *task.requires, *task.inputs)
+        sources = (*task.inputs.values(), *(hint.path for hint in task.file_hints))
+        for text in (*proofs, task.command, *names, *sources, *(task.effects or ())):
             if app.redact(text) != text:
                 raise Refused(
                     f"task {app.redact(task.key)!r} holds a credential in a command, key or file "
@@ -223,7 +295,16 @@ def _without_secrets(app: App, plan: PlanSpec) -> PlanSpec:
                     code="secret_in_command",
                 )
     tasks = (
-        replace(task, prompt=app.redact(task.prompt), title=app.redact(task.title))
+        replace(
+            task,
+            prompt=app.redact(task.prompt),
+            title=app.redact(task.title),
+            context=app.redact(task.context),
+            success_criteria=tuple(map(app.redact, task.success_criteria)),
+            file_hints=tuple(
+                replace(hint, reason=app.redact(hint.reason)) for hint in task.file_hints
+            ),
+        )
         for task in plan.tasks
     )
     return replace(plan, tasks=tuple(tasks))

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
-from typing import NoReturn
+from io import TextIOWrapper
+from typing import NoReturn, TextIO
 
 from holdfast import __version__
 from holdfast.cli.console import Console, OutputGone
@@ -36,6 +39,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("resume", "holdfast.cli.resume", "go on with what was interrupted"),
     Command("events", "holdfast.cli.events", "the log of transitions and evidence"),
     Command("why", "holdfast.cli.why", "which goal, attempt, prompt and model wrote a line"),
+    Command("diff", "holdfast.cli.diff", "what a goal or an attempt changed in files"),
     Command("undo", "holdfast.cli.undo", "walk a goal's work back, verified by tree hash"),
     Command("replay", "holdfast.cli.replay", "run an attempt again from its record, offline"),
     Command("goal", "holdfast.cli.goal", "list, show or cancel goals"),
@@ -55,9 +59,21 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 
+# How `--help` groups them, by what a person is about to do.
+GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Start and go on", ("run", "resume", "demo")),
+    ("Look", ("goal", "plan", "task", "attempt", "diff", "why", "events", "trace")),
+    ("Decide", ("approval", "context", "link")),
+    ("Go back", ("replay", "undo")),
+    ("Write programs", ("lisp",)),
+    ("Take care", ("doctor", "check", "backup", "restore")),
+)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code. Nothing but results goes to stdout."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _never_fail_to_encode(sys.stdout)
     console = Console(json="--json" in words)
     if not words or words[0] in ("-h", "--help", "help"):
         sys.stdout.write(overview())
@@ -73,19 +89,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _dispatch(command, words[1:], console)
 
 
+def _never_fail_to_encode(stream: TextIO) -> None:
+    """A character that the terminal's alphabet lacks is shown by its number, as stderr does."""
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+
+
 def overview() -> str:
-    """The text of `holdfast --help`, made from the table alone so that it loads nothing."""
-    width = max((len(row.name) for row in COMMANDS), default=0)
+    """The text of `holdfast --help`, made from the tables alone so that it loads nothing."""
+    rows = {row.name: row for row in COMMANDS}
+    grouped = {name for _, names in GROUPS for name in names}
+    rest = ("More", tuple(name for name in rows if name not in grouped))
+    width = max(map(len, rows), default=0)
     lines = [
         "usage: holdfast COMMAND [options]",
         "",
         "Does work with language models and does not let go of it.",
-        "",
-        *(f"  {row.name:<{width}}  {row.summary}" for row in COMMANDS),
-        "",
-        "`holdfast COMMAND --help` teaches one command; `--json` works on every one.",
     ]
-    return "\n".join(lines) + "\n"
+    for title, names in (*GROUPS, rest):
+        if names:
+            lines += ["", f"{title}:"]
+            lines += [f"  {name:<{width}}  {rows[name].summary}" for name in names]
+    return "\n".join([*lines, *_CLOSING]) + "\n"
 
 
 def _dispatch(command: Command, words: list[str], console: Console) -> int:
@@ -136,15 +161,32 @@ def _refuse_other_encodings(words: Sequence[str]) -> None:
             )
 
 
+_CLOSING = (
+    "",
+    "Begin with:",
+    '  holdfast run "Make the failing test pass" --model ollama:qwen3:8b --check "pytest -q"',
+    "",
+    "`holdfast COMMAND --help` teaches one command; `--json` works on every one.",
+)
+
+
 class _Parser(argparse.ArgumentParser):
-    """Reports a wrong command line like every other refusal, also as JSON."""
+    """Reports a wrong command line like every other refusal, also as JSON; names what is near."""
 
     def error(self, message: str) -> NoReturn:
-        raise Refused(message, hint=f"{self.prog} --help", code="usage")
+        raise Refused(message, hint=self._remedy(message), code="usage")
+
+    def _remedy(self, message: str) -> str:
+        """What was probably meant, else where it is taught."""
+        known = [flag for action in self._actions for flag in action.option_strings]
+        known += [str(choice) for action in self._actions for choice in action.choices or ()]
+        wrong = re.search(r"invalid choice: '([^']*)'|unrecognized arguments: (\S+)", message)
+        word = next(filter(None, wrong.groups()), "") if wrong else ""
+        close = get_close_matches(word.partition("=")[0], known, n=1)
+        help_line = f"{self.prog} --help"
+        return f"did you mean {close[0]!r}? {help_line}" if close else help_line
 
 
 def _near(word: str) -> str:
-    from difflib import get_close_matches
-
     close = get_close_matches(word, [row.name for row in COMMANDS], n=1)
     return f"did you mean {close[0]!r}?" if close else "`holdfast --help` lists them"

@@ -1,27 +1,27 @@
 """Attempts: numbered tries of a task, each with its journal.
 
 holdfast attempt --goal 3      list them
-holdfast attempt show 7.2      the journal: every step with its request and result
+holdfast attempt show 7.2      how it ended and why, turn by turn what it did and cost
+holdfast attempt show 7.2 --journal            every step with its request and result
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 
+from holdfast.app.changes import diffstat
+from holdfast.cli import attempt_page, pages
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
-from holdfast.cli.goal import attempt_line
 from holdfast.engine.listing import attempt, tasks
 from holdfast.engine.record import parse_attempt
-
-SHOWN_CHARS = 160
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", nargs="?", choices=("list", "show"), default="list")
     parser.add_argument("attempt", nargs="?", default="", help="TASK.NUMBER")
     add_place(parser)
+    parser.add_argument("--journal", action="store_true", help="every step, asked and given")
     parser.add_argument("--goal", type=int, default=0, metavar="ID", help="only this goal's")
 
 
@@ -33,22 +33,17 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             ]
             if console.json:
                 console.emit({"type": "attempts", "attempts": rows})
-            for row in rows:
-                console.say(attempt_line(row))
+            else:
+                console.show(pages.attempts(console.page(), rows))
             return 0
         found = app.engine.read(attempt, *parse_attempt(arguments.attempt))
+        found["changes"] = diffstat(app, found["attempt"]) if found["bundle"] else []
+        now_ms = app.clock.now_ms()
     if console.json:
         console.emit({"type": "attempt", **found})
         return 0
-    console.say(attempt_line(found))
-    console.say(f"  {found['model']}, take {found['take']}, worker {found['worker']}")
-    for step in found["journal"]:
-        console.say(f"  {step['key']} ({step['kind']}, {step['effect']}) {step['state']}")
-        console.say(f"    asked {_short(step['request'])}")
-        console.say(f"    gave  {_short(step['result'])}")
+    if arguments.journal:
+        console.show(attempt_page.journal(console.page(), found))
+    else:
+        console.show(attempt_page.attempt(console.page(), found, now_ms))
     return 0
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"

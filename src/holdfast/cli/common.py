@@ -64,6 +64,13 @@ def opened(
         app.close()
 
 
+def usage_line(usage: Mapping[str, Any]) -> str:
+    """Tokens in words: what went in, how much of it a prompt cache answered, what came out."""
+    cached, sent = usage["tokens_cached"], usage["tokens_in"]
+    reuse = f" ({cached} of them from the provider's cache, {cached / sent:.0%})" if cached else ""
+    return f"{sent} tokens in{reuse}, {usage['tokens_out']} out"
+
+
 def _sink(console: Console, quiet: bool) -> Sink:
     """Lines; on a terminal of a person who runs something, a sink that can also draw."""
     lines = Lines(console, quiet=quiet)
@@ -94,30 +101,38 @@ def show_result(console: Console, result: Mapping[str, Any]) -> None:
     if console.json:
         console.emit(result)
         return
-    spent = result["usage"]
-    money = "unknown price" if spent["cost_usd"] is None else f"${spent['cost_usd']:.4f}"
-    console.say(f"goal {result['goal']}: {result['state']}, {result['outcome']}")
+    page, spent = console.page(), result["usage"]
+    took = f", {look.span(result['ended_ms'] - result['created_ms'])}" if result["ended_ms"] else ""
+    end = (result["outcome"], look.style(result["outcome"]))
+    page.row(f"goal {result['goal']}: {result['state']}, ", end, took)
     for task in result["tasks"]:
-        detail = f": {task['detail']}" if task["detail"] else ""
-        console.say(f"  {task['key']}: {task['state']} (attempt {task['attempt']}){detail}")
+        detail = f": {look.head(task['detail'])}" if task["detail"] else ""
+        said = f"{task['key']}: {task['state']} (attempt {task['attempt']}){detail}"
+        page.row(page.mark(task["state"]), said, indent=2)
     for check in result["checks"]:
         note = f" ({check['note']})" if check["note"] else ""
-        console.say(f"  check {check['verdict']}: {check['command']}{note}")
-    console.say(f"branch {result['branch']}, {spent['tokens']} tokens, {money}")
-    console.say(_next(result))
+        said = f"check {check['verdict']}: {check['command']}{note}"
+        page.row(page.mark(check["verdict"]), said, indent=4)
+    tokens = look.count(spent["tokens"], "token")
+    page.whole(f"branch {result['branch']}, {tokens}, {look.money(spent['cost_usd'])}")
+    page.whole(_next(result))
+    console.show(page)
 
 
 def _next(result: Mapping[str, Any]) -> str:
     goal = result["goal"]
-    look = f"git -C {shlex.quote(result['repository'])} diff HEAD...{result['branch']}"
+    command = f"git -C {shlex.quote(result['repository'])} diff HEAD...{result['branch']}"
     match result["outcome"]:
         case "passed":
-            return f"see it: {look}"
+            return f"see it: holdfast diff {goal}, or {command}"
         case "unverified":
-            return f"no check proved it; look: {look}"
+            return f"no check proved it; look: holdfast diff {goal}, or {command}"
         case "interrupted":
             return f"go on: holdfast resume {goal}"
         case "waiting":
+            if result["proposed_plan"]:
+                number = result["proposed_plan"]
+                return f"look: holdfast plan show {number}; then: holdfast plan approve {number}"
             return "a person must answer: holdfast approval list"
         case _:
             return f"what happened: holdfast goal show {goal}"

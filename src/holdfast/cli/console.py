@@ -7,24 +7,23 @@ direction characters visible, so that no output can move a cursor, set a title o
 from __future__ import annotations
 
 import json
-import re
+import os
+import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-# C0 and C1 controls except newline and tab, DEL, and the bidirectional and line-separator marks.
-_HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+from holdfast.cli.look import plain
 
-
-def plain(text: str) -> str:
-    """Text that is safe on a terminal: hostile characters become a visible `\\xNN` or `\\uNNNN`."""
-    return _HOSTILE.sub(_visible, text)
+if TYPE_CHECKING:
+    from holdfast.cli.page import Page
 
 
-def _visible(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+def colours() -> bool:
+    """Whether stdout is a terminal whose person wants colours."""
+    dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
+    return sys.stdout.isatty() and not dumb and not os.environ.get("NO_COLOR")
 
 
 class OutputGone(Exception):
@@ -41,6 +40,26 @@ class Console:
         """A line for a person; silent with `--json`."""
         if not self.json:
             _print(plain(text))
+
+    def page(self) -> Page:
+        """An empty page for stdout as it is: as wide as the terminal, unlimited in a pipe.
+
+        `COLUMNS` decides where it is set.
+        """
+        from holdfast.cli.page import Page
+
+        given = os.environ.get("COLUMNS", "")
+        width = int(given) if given.isdigit() else 0
+        if not width and sys.stdout.isatty():
+            width = shutil.get_terminal_size().columns
+        encoding = (getattr(sys.stdout, "encoding", "") or "ascii").lower()
+        return Page(width=width, ascii_only=not encoding.startswith("utf"))
+
+    def show(self, page: Page) -> None:
+        """A page for a person; silent with `--json`."""
+        if not self.json:
+            for row in page.lines(colour=colours()):
+                _print(row)
 
     def emit(self, value: Mapping[str, Any]) -> None:
         """One JSON object on a line of its own, flushed, so that streams can be followed."""

@@ -292,7 +292,7 @@ class _Pen:
             parts = [
                 f"#{task.attempt}",
                 f"{task.tokens:>9,} tok",
-                f"{look.money(task.cost_usd):>9}",
+                f"{look.cash(task.cost_usd):>9}",
             ]
             parts.append(f"{took:>7}")
         return [("  " + "  ".join(parts), "dim")]

@@ -7,11 +7,17 @@ Styles are names that `rich` knows; without a terminal nothing of them is left.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from holdfast.cli.console import plain
-from holdfast.domain.ports import Progress
+if TYPE_CHECKING:
+    from holdfast.domain.ports import Progress
+
+# C0 and C1 controls except newline and tab, DEL, and the bidirectional and line-separator marks.
+_HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
 
 # State, verdict or outcome → glyph, its form without Unicode, style.
 _LOOKS: Mapping[str, tuple[str, str, str]] = {
@@ -46,6 +52,11 @@ _LOOKS: Mapping[str, tuple[str, str, str]] = {
 _OTHER = ("−", "-", "dim")
 
 
+def plain(text: str) -> str:
+    """Text that is safe on a terminal: hostile characters become a visible `\\xNN` or `\\uNNNN`."""
+    return _HOSTILE.sub(_visible, text)
+
+
 def glyph(state: str, *, ascii_only: bool = False) -> str:
     """One character for a state, a verdict or an outcome."""
     return _LOOKS.get(state, _OTHER)[1 if ascii_only else 0]
@@ -59,6 +70,11 @@ def style(state: str) -> str:
 def money(usd: float | None) -> str:
     """Dollars to a hundredth of a cent; an unknown price says so, it is not zero."""
     return "unknown price" if usd is None else f"${usd:,.4f}"
+
+
+def cash(usd: float | None) -> str:
+    """The same for a narrow column: an unknown price is `$?`."""
+    return "$?" if usd is None else money(usd)
 
 
 def count(number: int, noun: str) -> str:
@@ -104,6 +120,11 @@ def line(text: str) -> str:
     return " ".join(plain(text).split())
 
 
+def flat(text: str) -> str:
+    """The same with every space kept, for text that is aligned already."""
+    return plain(text).replace("\n", " ").replace("\t", " ")
+
+
 def note(progress: Progress) -> str:
     """Progress as one line."""
     who = f"{progress.task[:30]} | " if progress.task else ""
@@ -113,3 +134,8 @@ def note(progress: Progress) -> str:
 def head(text: str) -> str:
     """The first line of a text from outside that says anything, safe; "" for none."""
     return next((line(row) for row in text.splitlines() if row.strip()), "")
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

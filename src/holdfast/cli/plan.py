@@ -1,58 +1,116 @@
 """Plans: numbered revisions of a goal's task graph.
 
-holdfast plan --goal 3          list them
-holdfast plan show 4            tasks, requirements and states
-holdfast plan export 4          as a file that --plan reads
-holdfast plan pause 4           stop before the next effect; open attempts end as interrupted
-holdfast plan resume 4          let it go on; then: holdfast resume
+holdfast plan --goal 3                        list them
+holdfast plan show 4                          tasks, requirements, checks and states
+holdfast plan export 4                        as a file that --plan and `plan create` read
+holdfast plan approve 4                       let a proposed plan run; then: holdfast resume
+holdfast plan reject 4 --reason "…"           ask the model again, told why; then: holdfast resume
+holdfast plan create --goal 3 --file p.json   your own plan, instead of the proposed one
+holdfast plan pause 4                         stop before the next effect; attempts are interrupted
+holdfast plan resume 4                        let it go on; then: holdfast resume
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from holdfast.adapters.plan_file import plan_document
+from holdfast.app import App
+from holdfast.app.goals import Wish, create_plan, policy
+from holdfast.cli import pages
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
 from holdfast.cli.goal import need_number
-from holdfast.engine import pause, resume
+from holdfast.engine import approve, pause, reject, resume
 from holdfast.engine.listing import plan, plan_specs, plans
+from holdfast.errors import Refused
+
+VERBS = ("list", "show", "export", "create", "approve", "reject", "pause", "resume")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    verbs = ("list", "show", "export", "pause", "resume")
-    parser.add_argument("verb", nargs="?", choices=verbs, default="list")
+    parser.add_argument("verb", nargs="?", choices=VERBS, default="list")
     parser.add_argument("plan", nargs="?", type=int, help="the plan's number")
     add_place(parser)
     parser.add_argument("--goal", type=int, default=0, metavar="ID", help="only this goal's")
+    parser.add_argument("--file", type=Path, metavar="FILE", help="the plan to create")
+    parser.add_argument("--review", action="store_true", help="create it proposed, not approved")
+    parser.add_argument(
+        "--check",
+        action="append",
+        default=[],
+        metavar="CMD",
+        help="proves the created plan's whole",
+    )
+    parser.add_argument("--reason", default="", help="why it is rejected; the planner is told")
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console, quiet=True) as app:
-        if arguments.verb == "list":
-            rows = app.engine.read(plans, arguments.goal)
-            if console.json:
-                console.emit({"type": "plans", "plans": rows})
-            for row in rows:
-                console.say(f"{row['plan']:>4} goal {row['goal']} {row['source']}: {row['state']}")
-            return 0
-        number = need_number(arguments.plan, "plan")
-        found = app.engine.read(plan, number)
-        if arguments.verb == "export":
-            document = plan_document(app.engine.read(plan_specs, number))
-            if console.json:
-                console.emit(document)
-            console.say(json.dumps(document, indent=2, ensure_ascii=False))
-            return 0
-        if arguments.verb != "show":
-            app.engine.call(pause if arguments.verb == "pause" else resume, found["goal"])
-            found = app.engine.read(plan, number)
+        match arguments.verb:
+            case "list":
+                return _list(app, console, arguments.goal)
+            case "export":
+                return _export(app, console, need_number(arguments.plan, "plan"))
+            case "create":
+                number = _create(app, arguments)
+            case verb:
+                number = need_number(arguments.plan, "plan")
+                _steer(app, verb, number, arguments.reason)
+        _show(console, app.engine.read(plan, number))
+    return 0
+
+
+def _steer(app: App, verb: str, number: int, reason: str) -> None:
+    goal = app.engine.read(plan, number)["goal"]
+    match verb:
+        case "approve":
+            app.engine.call(approve, number)
+        case "reject":
+            app.engine.call(reject, number, reason=app.redact(reason))
+        case "pause":
+            app.engine.call(pause, goal)
+        case "resume":
+            app.engine.call(resume, goal)
+
+
+def _create(app: App, arguments: argparse.Namespace) -> int:
+    if not arguments.goal or arguments.file is None:
+        raise Refused("which goal, and which plan?", hint="plan create --goal 3 --file plan.json")
+    wish = Wish(
+        text="",
+        repo=Path(arguments.repo),
+        checks=tuple(arguments.check),
+        policy=policy(app.settings),
+        review=arguments.review,
+    )
+    return create_plan(app, arguments.goal, arguments.file, wish)
+
+
+def _list(app: App, console: Console, goal: int) -> int:
+    rows = app.engine.read(plans, goal)
+    if console.json:
+        console.emit({"type": "plans", "plans": rows})
+    else:
+        console.show(pages.plans(console.page(), rows))
+    return 0
+
+
+def _export(app: App, console: Console, number: int) -> int:
+    app.engine.read(plan, number)  # refuses a plan that is not there
+    document = plan_document(app.engine.read(plan_specs, number))
+    if console.json:
+        console.emit(document)
+    console.say(json.dumps(document, indent=2, ensure_ascii=False))
+    return 0
+
+
+def _show(console: Console, found: Mapping[str, Any]) -> None:
     if console.json:
         console.emit({"type": "plan", **found})
-        return 0
-    console.say(f"plan {number} of goal {found['goal']} ({found['source']}): {found['state']}")
-    for task in found["tasks"]:
-        needs = f" after {', '.join(task['requires'])}" if task["requires"] else ""
-        console.say(f"  {task['task']:>3} {task['key']}: {task['state']} {task['reason']}{needs}")
-    return 0
+    else:
+        console.show(pages.plan(console.page(), found))

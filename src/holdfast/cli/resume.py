@@ -43,7 +43,6 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             return 0
         codes = []
         for goal in goals:
-            console.note(f"goal {goal} goes on")
             with watching(app, goal):
                 result = work(app, goal, resumed=True)
             show_result(console, result)

@@ -2,6 +2,7 @@
 
   holdfast run "Make the failing test pass" --model ollama:qwen3:8b --check "pytest -q"
   holdfast run "Ship it" --plan plan.toml --model openai:gpt-5-mini --json
+  holdfast run "Ship it" --agent-planning --review --check "pytest -q"
 
 Your working tree is never touched: the result is on a branch of its own. Kill it at any moment;
 `holdfast resume` goes on where it was. Exit codes: 0 passed, 1 failed, 2 refused, 3 waits for a
@@ -13,11 +14,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 from pathlib import Path
+from typing import get_args
 
-from holdfast.app.goals import EXIT, Wish, policy, start, work
+from holdfast.app.goals import EXIT, Wish, planning, policy, start, work
 from holdfast.cli.common import add_place, opened, show_result, watching
 from holdfast.cli.console import Console
-from holdfast.domain.model import Budget
+from holdfast.domain.model import Budget, Priority, Tier
 from holdfast.errors import Refused
 
 
@@ -33,9 +35,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what proves it: a command, file_exists:PATH, test_passes or git_clean",
     )
     parser.add_argument("--plan", type=Path, metavar="FILE", help="your own plan, TOML or JSON")
+    parser.add_argument(
+        "--agent-planning",
+        action=argparse.BooleanOptionalAction,
+        help="let a model plan it first: tasks with files, checks and requirements",
+    )
+    parser.add_argument(
+        "--review", action="store_true", help="stop with the plan proposed, before anything runs"
+    )
     parser.add_argument("--budget-usd", type=float, metavar="X", help="money it may spend")
     parser.add_argument("--budget-tokens", type=int, metavar="N", help="tokens it may spend")
     parser.add_argument("--max-turns", type=int, metavar="N", help="round trips per attempt")
+    parser.add_argument(
+        "--tier", choices=get_args(Tier), default="unknown", help="how hard it is (default: judged)"
+    )
+    parser.add_argument(
+        "--priority", choices=get_args(Priority), default="normal", help="its lane among tasks"
+    )
     parser.add_argument("--slots", type=int, metavar="N", help="tasks at the same time")
     parser.add_argument(
         "--strategy",
@@ -51,9 +67,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     if not arguments.goal.strip():
         raise Refused("the goal is empty", hint='holdfast run "what you want"')
+    if arguments.max_turns is not None and arguments.max_turns < 1:
+        raise Refused(f"--max-turns is {arguments.max_turns}; it must be at least 1")
+    if arguments.plan is not None and (arguments.tier, arguments.priority) != ("unknown", "normal"):
+        raise Refused("--tier and --priority are for a goal without a plan", hint="say it per task")
     flags = {
         name: getattr(arguments, name)
-        for name in ("model", "budget_usd", "budget_tokens", "max_turns", "slots")
+        for name in ("model", "budget_usd", "budget_tokens", "max_turns", "slots", "agent_planning")
     }
     with opened(arguments, console, must_exist=False, flags=flags) as app:
         settings = app.settings
@@ -63,7 +83,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             model=settings.model,
             checks=tuple(arguments.check),
             plan=arguments.plan,
+            planning=planning(settings) if settings.agent_planning and not arguments.plan else None,
+            review=arguments.review,
             policy=policy(settings, arguments.calls),
+            tier=arguments.tier,
+            priority=arguments.priority,
             budget=Budget(tokens=settings.budget_tokens, usd=settings.budget_usd),
             strategy=arguments.strategy,
         )

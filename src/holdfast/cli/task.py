@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import argparse
 
+from holdfast.cli import pages
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
-from holdfast.cli.goal import attempt_line, need_number
+from holdfast.cli.goal import need_number
 from holdfast.engine import force
 from holdfast.engine.listing import task_row, tasks
 
@@ -31,8 +32,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             rows = app.engine.read(tasks, arguments.goal)
             if console.json:
                 console.emit({"type": "tasks", "tasks": rows})
-            for row in rows:
-                console.say(f"{row['task']:>4} {row['state']:<10} {row['key']}: {row['title']}")
+            else:
+                console.show(pages.tasks(console.page(), rows))
             return 0
         number = need_number(arguments.task, "task")
         if arguments.verb == "force":
@@ -42,12 +43,5 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if console.json:
         console.emit({"type": "task", **found})
         return 0
-    console.say(f"task {found['task']} of goal {found['goal']}: {found['title']}")
-    console.say(f"  {found['kind']}, {found['state']} {found['reason']}")
-    for other in found["blocked_by"]:
-        console.say(f"  blocked by {other['key']} ({other['task']}), which is {other['state']}")
-    for check in found["checks"]:
-        console.say(f"  check {check}")
-    for attempt in found["attempts"]:
-        console.say("  " + attempt_line(attempt))
+    console.show(pages.task(console.page(), found))
     return 0

@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast.app import App
 from holdfast.app.why import for_an_agent, why_attempt, why_line
-from holdfast.cli.common import add_place, opened
+from holdfast.cli.common import add_place, opened, usage_line
 from holdfast.cli.console import Console
 
 DEFAULT_TOKENS = 800
@@ -84,6 +84,8 @@ def _tell(console: Console, found: Mapping[str, Any]) -> None:
     console.say(f"  bundle   {found['bundle'][:12]}, {len(found['bundle_items'])} items")
     console.say(f"  model    {found['model']}, seed {found['seed']}")
     console.say(f"  cost     {spent['tokens']} tokens, {money}")
+    if spent["tokens_cached"]:
+        console.say(f"  cache    {usage_line(spent)}")
     for check in found["checks"]:
         note = f" ({check['note']})" if check["note"] else ""
         console.say(f"  check    {check['verdict']}: {check['command']}{note}")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from holdfast.context.shorten import head_and_tail, head_only, summary
+from holdfast.context.shorten import Fits, head_and_tail, head_only, summary
 from holdfast.context.tokens import count_tokens
 from holdfast.domain.model import TaskSpec
 from holdfast.domain.ports import ToolSpec
@@ -123,18 +123,33 @@ class Item:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A model's summary of a text, or the `problem` that there is none."""
+
+    by: str
+    text: str = ""
+    problem: str = ""
+
+
+def _nobody(text: str, room_tokens: int) -> Summary | None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rules:
     """How candidates compete and look. `query` is what a summary keeps.
 
     `fenced` marks every item off with its kind, citation and trust, so that text inside cannot pose
     as another item; without it items look as they did before there were rules. `without` are kinds
-    that nobody asked for; a pin brings one of their items back.
+    that nobody asked for; a pin brings one of their items back. `summaries` gives a model's summary
+    of a text that does not fit, for so many tokens; None leaves it to the extract.
     """
 
     order: tuple[ItemKind, ...] = TIERS
     fenced: bool = False
     query: str = ""
     without: frozenset[ItemKind] = frozenset()
+    summaries: Callable[[str, int], Summary | None] = _nobody
 
 
 PLAIN = Rules()
@@ -144,6 +159,7 @@ PLAIN = Rules()
 class Bundle:
     """See the module. `templates` are prompts that later turns need, by name.
 
+    `conversation_tokens` is what a conversation may grow to before it is compacted, 0 without end.
     `undo` is for a compensating task: the trees to walk back, from the newest to the oldest.
     """
 
@@ -157,8 +173,20 @@ class Bundle:
     templates: Mapping[str, str] = field(default_factory=dict)
     items: tuple[Item, ...] = ()
     budget_tokens: int = 0
+    conversation_tokens: int = 0
     undo: tuple[str, ...] = ()
     format: int = FORMAT
+
+
+def share(wishes: Sequence[int], floor: int, room: int) -> list[int]:
+    """What each gets of `room`: all in turn up to `floor` first, then in turn what they wish."""
+    granted = [0] * len(wishes)
+    for most in ([min(wish, floor) for wish in wishes], wishes):
+        for index, wish in enumerate(most):
+            extra = max(0, min(wish - granted[index], room))
+            granted[index] += extra
+            room -= extra
+    return granted
 
 
 def prompt_type(kind: ItemKind) -> str:
@@ -191,10 +219,16 @@ def fit(
         0 if item.excluded else _cost(_section(item, item.text, rules.fenced), count)
         for item in ordered
     ]
+    wishes = [
+        min(cost, INDEX_TOKENS_MAX) if item.kind == "index" else cost
+        for item, cost in zip(ordered, costs, strict=True)
+    ]
     room = budget_tokens - smallest
     while True:
         rendered, fates = head, []
-        for item, cost, grant in zip(ordered, costs, _grants(ordered, costs, room), strict=True):
+        for item, cost, grant in zip(
+            ordered, costs, share(wishes, FLOOR_TOKENS, room), strict=True
+        ):
             text, fate = _shown(item, cost, grant, rules, count)
             fates.append(_item(item, text, fate, len(rendered) + 2, count))
             if text:
@@ -209,18 +243,6 @@ def _place(item: Candidate, rules: Rules) -> tuple[int | str, ...]:
     """Its place in the text: total, so that the order in which candidates come cannot matter."""
     tier = rules.order.index(item.kind)
     return tier, item.rank, item.source, item.text, item.reason, item.cite, item.excluded
-
-
-def _grants(items: Sequence[Candidate], costs: Sequence[int], room: int) -> list[int]:
-    granted = [0] * len(items)
-    for floor in (True, False):
-        for index, (item, cost) in enumerate(zip(items, costs, strict=True)):
-            most = min(cost, INDEX_TOKENS_MAX) if item.kind == "index" else cost
-            wish = min(most, FLOOR_TOKENS) if floor else most
-            extra = max(0, min(wish - granted[index], room))
-            granted[index] += extra
-            room -= extra
-    return granted
 
 
 def _cost(section: str, count: Counter) -> int:
@@ -258,10 +280,24 @@ def _shown(
     if not rules.fenced or item.kind in ("map", "tree", "plan"):
         short, fate = head_only(item.text, fits), "cut"
     elif item.kind in ("requires", "refers", "retrieved"):
-        short, fate = summary(item.text, rules.query, fits, whole=item.cite), "summary"
+        short, fate = _summed_up(item, rules, grant, fits), "summary"
     else:
         short, fate = head_and_tail(item.text, fits), "cut"
     return (_section(item, short, rules.fenced), fate) if short else ("", "out")
+
+
+def _summed_up(item: Candidate, rules: Rules, grant: int, fits: Fits) -> str:
+    """A model's summary where one is ready and fits, else an extract that says why."""
+    made = rules.summaries(item.text, grant)
+    if made is None:
+        return summary(item.text, rules.query, fits, whole=item.cite)
+    where = f"; the whole is {item.cite}" if item.cite else ""
+    text = f"[summary by {made.by}{where}]\n{made.text}"
+    if made.text and fits(text):
+        return text
+    problem = made.problem or "it is too long"
+    why = f"{item.cite}; no summary by {made.by}: {problem}"
+    return summary(item.text, rules.query, fits, whole=why)
 
 
 def _section(item: Candidate, text: str, fenced: bool) -> str:

@@ -5,18 +5,26 @@ The numbers are what models of a family still use well, not the windows they adv
 
 from __future__ import annotations
 
-UNKNOWN_TOKENS = 4_000
-BY_MODEL: tuple[tuple[str, int], ...] = (
-    ("anthropic:claude", 24_000),
-    ("openai:gpt-5", 24_000),
-    ("openai:gpt-4", 16_000),
-    ("openai:o", 24_000),
-    ("ollama:", 6_000),
+UNKNOWN_TOKENS = (4_000, 24_000)
+# The start of a model's name → tokens of a bundle, tokens of a whole conversation.
+BY_MODEL: tuple[tuple[str, tuple[int, int]], ...] = (
+    ("anthropic:claude", (24_000, 120_000)),
+    ("openai:gpt-5", (24_000, 160_000)),
+    ("openai:gpt-4", (16_000, 80_000)),
+    ("openai:o", (24_000, 120_000)),
+    ("ollama:", (6_000, 24_000)),
 )
 
 
 def bundle_tokens(model: str, configured: int) -> int:
     """The configured size, or for 0 the model's own: `model` is `provider:name`."""
-    if configured:
-        return configured
-    return next((size for name, size in BY_MODEL if model.startswith(name)), UNKNOWN_TOKENS)
+    return configured or _of(model)[0]
+
+
+def conversation_tokens(model: str, configured: int) -> int:
+    """What a conversation may grow to before it is compacted, in the same way."""
+    return configured or _of(model)[1]
+
+
+def _of(model: str) -> tuple[int, int]:
+    return next((sizes for name, sizes in BY_MODEL if model.startswith(name)), UNKNOWN_TOKENS)

@@ -17,6 +17,7 @@ from holdfast.domain.ports import Clock
 from holdfast.engine.dispatch import brief, claim, holders, renew
 from holdfast.engine.intake import add_plan, cancel, force, pause, resume, signal, submit
 from holdfast.engine.journal import irreversible_before, record, step, steps_of
+from holdfast.engine.plans import approve, reject, replace_plan
 from holdfast.engine.settle import expire, settle, shown
 from holdfast.engine.undo import compensate
 from holdfast.store import Turnstile, Tx, Writer, open_reader, open_store, translated
@@ -27,6 +28,7 @@ R = TypeVar("R")
 __all__ = [
     "Engine",
     "add_plan",
+    "approve",
     "brief",
     "cancel",
     "claim",
@@ -37,7 +39,9 @@ __all__ = [
     "irreversible_before",
     "pause",
     "record",
+    "reject",
     "renew",
+    "replace_plan",
     "resume",
     "settle",
     "shown",

@@ -7,7 +7,7 @@ ends with the `settle` or `expire` transition, never by a clock read in a writer
 from __future__ import annotations
 
 from holdfast.domain.model import Claim, Fence
-from holdfast.engine.moves import move_task
+from holdfast.engine.moves import move_goal, move_task
 from holdfast.engine.rows import budget_of, fence_of, need, spec_of, step_of
 from holdfast.errors import Stale
 from holdfast.store import Row, Tx, transition
@@ -48,6 +48,8 @@ def claim(tx: Tx, worker: str, *, lease_s: float, goal: int = 0) -> Claim | None
         },
     )
     move_task(tx, task, "claim", statement="claim", attempt=attempt, take=take)
+    if spec.kind == "verify" and goal_row["state"] == "executing":
+        move_goal(tx, goal_row["id"], "executing", "verify")
     return _claim(tx, task, goal_row, attempt, take, lease_s)
 
 

@@ -5,23 +5,26 @@ Each is one function in one transaction, so a goal is never left half-made.
 
 from __future__ import annotations
 
-from holdfast.domain import graph
-from holdfast.domain.checks import read_check
+from collections.abc import Collection
+from itertools import chain, count
+
 from holdfast.domain.model import GoalSpec, PlanSpec
 from holdfast.engine.links import order_plan
 from holdfast.engine.moves import move_goal, move_plan, move_task
+from holdfast.engine.plans import approve, propose, validate
 from holdfast.engine.rows import encode, keeps_its_order, need
 from holdfast.engine.settle import end_cancelled, plan_progress, unblock
 from holdfast.errors import Refused
 from holdfast.store import Row, Tx, transition
 
 
-def submit(tx: Tx, goal: GoalSpec, plan: PlanSpec) -> int:
-    """Make a goal with its approved plan and tasks; returns the goal's id.
+def submit(tx: Tx, goal: GoalSpec, plan: PlanSpec, *, review: bool = False) -> int:
+    """Make a goal with its plan and tasks; returns the goal's id.
 
-    The plan's graph is validated first: a cycle or missing requirement is `Refused` with its path.
+    With `review` the plan stays proposed until a person approves it. The plan's graph is validated
+    first: a cycle or missing requirement is `Refused` with its path.
     """
-    _validate(plan)
+    validate(plan)
     goal_id = tx.number("id.goal")
     transition(
         tx,
@@ -37,7 +40,7 @@ def submit(tx: Tx, goal: GoalSpec, plan: PlanSpec) -> int:
             "repository": goal.repository,
             "base_commit": goal.base_commit,
             "base_tree": goal.base_tree,
-            "branch": goal.branch or f"holdfast/goal-{goal_id}",
+            "branch": goal.branch or _free_branch(goal_id, goal.branches),
             "model": goal.model,
             "budget_tokens": goal.budget.tokens,
             "budget_usd": goal.budget.usd,
@@ -45,36 +48,16 @@ def submit(tx: Tx, goal: GoalSpec, plan: PlanSpec) -> int:
         },
     )
     move_goal(tx, goal_id, "submitted", "decompose")
-    add_plan(tx, goal_id, plan)
-    move_goal(tx, goal_id, "decomposing", "execute")
+    plan_id = _propose(tx, goal_id, plan)
+    if not review:
+        approve(tx, plan_id)
     return goal_id
 
 
 def add_plan(tx: Tx, goal_id: int, plan: PlanSpec) -> int:
     """Add a validated, approved revision to a goal; returns the plan's id."""
-    plan_id = tx.number("id.plan")
-    values = {
-        "id": plan_id,
-        "goal": goal_id,
-        "revision": tx.number("id.revision", goal=goal_id),
-        "plan_source": plan.source,
-    }
-    transition(
-        tx,
-        "plan",
-        "draft",
-        source="",
-        entity=str(plan_id),
-        goal=goal_id,
-        statement="draft",
-        values=values,
-    )
-    _add_tasks(tx, goal_id, plan_id, plan)
-    if plan.strategy != "dag":
-        order_plan(tx, plan_id, plan.strategy)
-    row = need(tx, "plan", id=plan_id)
-    for source, event in (("draft", "propose"), ("proposed", "approve")):
-        move_plan(tx, row, source, event)
+    plan_id = _propose(tx, goal_id, plan)
+    approve(tx, plan_id)
     return plan_id
 
 
@@ -106,7 +89,7 @@ def cancel(tx: Tx, goal_id: int, *, reason: str = "cancelled") -> None:
         elif task["state"] in ("blocked", "ready", "waiting"):
             _task_event(tx, task, "cancel", reason)
     for plan in tx.all("plan.of_goal", goal=goal_id):
-        if plan["state"] in ("running", "paused"):
+        if plan["state"] in ("draft", "proposed", "running", "paused"):
             move_plan(tx, plan, plan["state"], "cancel", reason=reason)
     state = need(tx, "goal", id=goal_id)["state"]  # the end of its last task may have moved it
     if state != "dropped":
@@ -163,49 +146,18 @@ def signal(tx: Tx, task_id: int, key: str, value: str) -> None:
     _task_event(tx, task, "signal")
 
 
-def _validate(plan: PlanSpec) -> None:
-    if not plan.tasks:
-        raise Refused("a plan needs at least one task", code="plan_empty")
-    keys = [task.key for task in plan.tasks]
-    twice = sorted({key for key in keys if keys.count(key) > 1})
-    if twice:
-        raise Refused(f"the plan names {twice[0]!r} twice", code="plan_duplicate")
-    graph.validate({task.key: task.requires for task in plan.tasks})
-    for task in plan.tasks:
-        for line in task.checks:
-            read_check(line)
+def _free_branch(goal_id: int, taken: Collection[str]) -> str:
+    """Another store, or one that was deleted, may have left a branch of the goal's name."""
+    name = f"holdfast/goal-{goal_id}"
+    others = (f"{name}-{number}" for number in count(2))
+    return next(each for each in chain((name,), others) if each not in taken)
 
 
-def _add_tasks(tx: Tx, goal_id: int, plan_id: int, plan: PlanSpec) -> None:
-    ids: dict[str, int] = {}
-    for position, spec in enumerate(plan.tasks):
-        ids[spec.key] = task_id = tx.number("id.task")
-        transition(
-            tx,
-            "task",
-            "block" if spec.requires else "unblock",
-            source="",
-            entity=str(task_id),
-            goal=goal_id,
-            task=task_id,
-            statement="create",
-            reason="waits for " + ", ".join(spec.requires) if spec.requires else "",
-            values={
-                "id": task_id,
-                "plan": plan_id,
-                "goal": goal_id,
-                "key": spec.key,
-                "position": position,
-                "priority": spec.priority,
-                "spec": encode(spec).decode(),
-            },
-        )
-    for spec in plan.tasks:
-        for kind, keys in (("requires", spec.requires), ("refers", spec.refers)):
-            for key in keys:
-                if key not in ids:
-                    raise Refused(f"task {spec.key!r} refers to {key!r}, which is not in the plan")
-                tx.run("link.add", from_id=ids[spec.key], to_id=ids[key], kind=kind)
+def _propose(tx: Tx, goal_id: int, plan: PlanSpec) -> int:
+    plan_id = propose(tx, goal_id, plan)
+    if plan.strategy != "dag":
+        order_plan(tx, plan_id, plan.strategy)
+    return plan_id
 
 
 def _task_event(tx: Tx, task: Row, event: str, reason: str = "") -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
 
 from holdfast.domain.model import TaskSpec
+from holdfast.domain.tiers import guess, tier_of
+from holdfast.engine.digest import bundle_sizes, call, checks, turns
 from holdfast.engine.outlook import goal_result, usage
 from holdfast.engine.rows import need, outcome_of, spec_of, spent_by, step_of
-from holdfast.store import Tx
+from holdfast.store import Row, Tx
 
 Json = dict[str, Any]
+GAP = "gap"  # why the goal's checks wait: their follow-ups are used up
 
 
 def goals(tx: Tx) -> list[Json]:
-    """Every goal with its spend, oldest first."""
+    """Every goal with its spend and how many of its tasks are done, oldest first."""
+    counts = {row["goal_id"]: (row["tasks"], row["done"]) for row in tx.all("goal.counts")}
     return [
         {
             "goal": row["id"],
@@ -24,7 +29,10 @@ def goals(tx: Tx) -> list[Json]:
             "reason": row["reason"],
             "branch": row["branch"],
             "created_ms": row["created_ms"],
+            "ended_ms": row["ended_ms"],
             "undone": row["undone_ms"] is not None,
+            "tasks_total": counts.get(row["id"], (0, 0))[0],
+            "tasks_done": counts.get(row["id"], (0, 0))[1],
             "usage": usage(spent_by(tx, row["id"])),
         }
         for row in tx.all("goal.list")
@@ -85,8 +93,13 @@ def task_row(tx: Tx, task_id: int) -> Json:
         "task": task_id,
         "goal": row["goal_id"],
         "key": row["key"],
+        "plan": row["plan_id"],
         "title": spec.label,
+        "prompt": spec.prompt,
         "kind": spec.kind,
+        "model": spec.model,
+        "files": list(spec.files),
+        "command": spec.command,
         "state": row["state"],
         "reason": row["reason"],
         "blocked_by": [
@@ -95,20 +108,45 @@ def task_row(tx: Tx, task_id: int) -> Json:
         ],
         "requires": list(spec.requires),
         "checks": list(spec.checks),
+        "creates": list(spec.creates),
+        **_contract(spec),
         "not_before_ms": row["not_before_ms"],
-        "attempts": [
-            attempt_row(tx, task_id, attempt["number"])
-            for attempt in tx.all("attempt.of_task", task=task_id)
-        ],
+        "ended_ms": row["ended_ms"],
+        "undone": row["undone_ms"] is not None,
+        "attempts": [_attempt(each) for each in tx.all("attempt.of_task", task=task_id)],
+    }
+
+
+def _contract(spec: TaskSpec) -> Json:
+    """What a task declares beside its checks, and how hard it is: said, and by the heuristic."""
+    found = guess(spec)
+    return {
+        "context": spec.context,
+        "success_criteria": list(spec.success_criteria),
+        "file_hints": [asdict(hint) for hint in spec.file_hints],
+        "files": list(spec.files),
+        "inputs": dict(spec.inputs),
+        "preconditions": list(spec.preconditions),
+        "postconditions": list(spec.postconditions),
+        "effects": None if spec.effects is None else list(spec.effects),
+        "priority": spec.priority or "normal",
+        "tier": tier_of(spec),
+        "tier_said": spec.tier,
+        "tier_guess": found.tier,
+        "tier_reason": found.reason,
+        "policy": asdict(spec.policy),
     }
 
 
 def attempt_row(tx: Tx, task_id: int, number: int) -> Json:
     """One attempt: when, by whom, how it ended and what it cost."""
-    row = need(tx, "attempt", task=task_id, attempt=number)
-    ended = row["state"] == "ended"
+    return _attempt(need(tx, "attempt", task=task_id, attempt=number))
+
+
+def _attempt(row: Row) -> Json:
+    outcome = outcome_of(row) if row["state"] == "ended" else None
     return {
-        "attempt": f"{task_id}.{number}",
+        "attempt": f"{row['task_id']}.{row['number']}",
         "take": row["take"],
         "worker": row["worker"],
         "model": row["model"],
@@ -116,9 +154,13 @@ def attempt_row(tx: Tx, task_id: int, number: int) -> Json:
         "outcome": row["outcome"],
         "failure": row["failure"],
         "reason": row["reason"],
-        "detail": outcome_of(row).detail if ended else "",
+        "detail": outcome.detail if outcome else "",
+        "checks": [msgspec.to_builtins(check) for check in outcome.checks] if outcome else [],
         "steps": row["steps"],
         "tokens": row["tokens_in"] + row["tokens_out"],
+        "tokens_in": row["tokens_in"],
+        "tokens_out": row["tokens_out"],
+        "tokens_cached": row["tokens_cached"],
         "cost_usd": None if row["unpriced"] else row["cost_nusd"] / 1e9,
         "started_ms": row["started_ms"],
         "ended_ms": row["ended_ms"],
@@ -126,25 +168,49 @@ def attempt_row(tx: Tx, task_id: int, number: int) -> Json:
 
 
 def attempt(tx: Tx, task_id: int, number: int) -> Json:
-    """One attempt with the journal of its take, requests and results included."""
-    found = attempt_row(tx, task_id, number)
-    rows = tx.all("step.of_take", task=task_id, take=found["take"])
-    found["journal"] = [
-        {
-            "key": step.key,
-            "generation": step.generation,
-            "kind": step.kind,
-            "effect": step.effect,
-            "state": step.state,
-            "by": step.attempt,
-            "request": msgspec.json.decode(step.request),
-            "result": None if step.result is None else msgspec.json.decode(step.result),
-            "tree_after": step.tree_after,
-            "tokens": step.usage.tokens,
-        }
-        for step in (step_of(tx, row) for row in rows)
-    ]
-    return found
+    """One attempt with its outcome, bundle and turns, and the journal of its take in full."""
+    row = need(tx, "attempt", task=task_id, attempt=number)
+    task, take = need(tx, "task", id=task_id), tx.one("take.get", task=task_id, take=row["take"])
+    assert take is not None
+    outcome = outcome_of(row) if row["state"] == "ended" else None
+    rows = tx.all("step.of_take", task=task_id, take=row["take"])
+    journal = [_step(tx, step) for step in rows]
+    digest = take["bundle_sha256"]
+    bundle = msgspec.json.decode(tx.get(digest)) if digest else {}
+    return {
+        **_attempt(row),
+        "task": task_id,
+        "key": task["key"],
+        "title": spec_of(task).label,
+        "goal": task["goal_id"],
+        "answer": outcome.answer if outcome else "",
+        "done": list(outcome.done) if outcome else [],
+        "remaining": list(outcome.remaining) if outcome else [],
+        "commit": outcome.commit if outcome else "",
+        "bundle": bundle_sizes(digest, bundle) if digest else None,
+        "turns": turns(journal),
+        "commands": [call(step) for step in journal if step["key"] == "command"],
+        "check_runs": checks(journal),
+        "journal": journal,
+    }
+
+
+def _step(tx: Tx, row: Row) -> Json:
+    step = step_of(tx, row)
+    return {
+        "key": step.key,
+        "generation": step.generation,
+        "kind": step.kind,
+        "effect": step.effect,
+        "state": step.state,
+        "by": step.attempt,
+        "request": msgspec.json.decode(step.request),
+        "result": None if step.result is None else msgspec.json.decode(step.result),
+        "tree_after": step.tree_after,
+        "tokens": step.usage.tokens,
+        "cost_usd": None if step.usage.cost_nusd is None else step.usage.cost_nusd / 1e9,
+        "took_ms": max((row["done_ms"] or row["intended_ms"]) - row["intended_ms"], 0),
+    }
 
 
 def waiting(tx: Tx) -> list[Json]:
@@ -154,11 +220,10 @@ def waiting(tx: Tx) -> list[Json]:
         if row["state"] != "waiting":
             continue
         task = need(tx, "task", id=row["task"])
-        lost = [
-            step
-            for step in tx.all("step.of_take", task=row["task"], take=task["take"])
-            if step["state"] == "unknown"
-        ]
+        steps = tx.all("step.of_take", task=row["task"], take=task["take"])
+        asked = [(step["key"], step["generation"]) for step in steps if step["state"] == "unknown"]
+        if row["reason"] == GAP:
+            asked = [(GAP, 1 + sum(step["key"].startswith(f"{GAP}/answer#") for step in steps))]
         found.append(
             {
                 "task": row["task"],
@@ -166,8 +231,8 @@ def waiting(tx: Tx) -> list[Json]:
                 "title": row["title"],
                 "reason": row["reason"],
                 "evidence": row["attempts"][-1]["detail"],
-                "step": lost[-1]["key"] if lost else "",
-                "generation": lost[-1]["generation"] if lost else 0,
+                "step": asked[-1][0] if asked else "",
+                "generation": asked[-1][1] if asked else 0,
             }
         )
     return found

@@ -100,16 +100,23 @@ def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
     """The object that `run` and `resume` end with, from state alone."""
     goal = need(tx, "goal", id=goal_id)
     tasks = tx.all("task.of_goal", goal=goal_id)
-    plan_tasks = [task for task in tasks if spec_of(task).kind != "compensate"]
+    plans = tx.all("plan.of_goal", goal=goal_id)
+    aside = {row["id"] for row in plans if row["state"] in ("rejected", "superseded")}
+    plan_tasks = [
+        task
+        for task in tasks
+        if spec_of(task).kind != "compensate" and task["plan_id"] not in aside
+    ]
+    proposed = next((int(row["id"]) for row in plans if row["state"] == "proposed"), None)
     ends = [_last_end(tx, task["id"]) for task in plan_tasks]
     spent = spent_by(tx, goal_id)
     return {
         "type": "result",
         "goal": goal_id,
         "state": goal["state"],
-        "outcome": _outcome(goal["state"], goal["reason"], plan_tasks, ends),
+        "outcome": "waiting" if proposed else _outcome(goal, plan_tasks, ends),
         "reason": goal["reason"],
-        "branch": goal["branch"],
+        "branch": _where(goal),
         "repository": goal["repository"],
         "checks": [
             {"task": task["key"], **msgspec.to_builtins(check)}
@@ -120,7 +127,16 @@ def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
         "attempts": sum(len(tx.all("attempt.of_task", task=task["id"])) for task in tasks),
         "tasks": [_task(task, end) for task, end in zip(plan_tasks, ends, strict=True)],
         "undone": goal["undone_ms"] is not None,
+        "proposed_plan": proposed,
+        "created_ms": goal["created_ms"],
+        "ended_ms": goal["ended_ms"],
     }
+
+
+def _where(goal: Row) -> str:
+    """The branch; where it could not be moved to the newest work, the ref that holds that."""
+    hidden = goal["branch_commit"] and goal["branch_commit"] != goal["shown_commit"]
+    return f"refs/holdfast/goals/{goal['id']}" if hidden else str(goal["branch"])
 
 
 def usage(spent: Usage) -> dict[str, Any]:
@@ -129,6 +145,7 @@ def usage(spent: Usage) -> dict[str, Any]:
         "tokens": spent.tokens,
         "tokens_in": spent.tokens_in,
         "tokens_out": spent.tokens_out,
+        "tokens_cached": spent.tokens_cached,
         "cost_usd": None if spent.cost_nusd is None else spent.cost_nusd / 1e9,
     }
 
@@ -174,15 +191,19 @@ def _task(task: Any, end: Outcome | None) -> dict[str, Any]:
     }
 
 
-def _outcome(state: str, reason: str, tasks: Sequence[Any], ends: Sequence[Outcome | None]) -> str:
+def _outcome(goal: Row, tasks: Sequence[Row], ends: Sequence[Outcome | None]) -> str:
     """One word for the goal, from its state and how its tasks ended."""
+    state = goal["state"]
     if state == "complete":
-        unverified = any(end is not None and end.kind == "unverified" for end in ends)
+        unverified = any(
+            end is not None and end.kind == "unverified" and not spec_of(task).provisional
+            for task, end in zip(tasks, ends, strict=True)
+        )
         return "unverified" if unverified else "passed"
     if state == "dropped":
         return "cancelled"
     if state == "failed":
-        return "partial" if reason == "exhausted" else "failed"
+        return "partial" if goal["reason"] == "exhausted" else "failed"
     if any(task["state"] == "waiting" for task in tasks):
         return "waiting"
     return "interrupted"

@@ -1,7 +1,9 @@
 """Use cases that end an attempt, and what follows for its task, plan and goal, in one transaction.
 
 `settle` ends it with an outcome, `expire` without one. `decide` alone chooses the task's event.
-A late settle of an expired attempt is `Stale`: its work is evidence, never applied.
+A late settle of an expired attempt is `Stale`: its work is evidence, never applied. An outcome may
+ask for tasks: a planning task for a plan, a goal's checks for a follow-up, conflicting work for its
+merge. They are rows of the same transaction, so they are never asked for twice.
 """
 
 from __future__ import annotations
@@ -9,9 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.domain.decide import Decision, History, decide
-from holdfast.domain.model import Fence, Outcome
+from holdfast.domain.model import Fence, Outcome, PlanSpec
 from holdfast.engine.library import remember_end
 from holdfast.engine.moves import move_goal, move_plan, move_task
+from holdfast.engine.plans import add_tasks, approve, propose
 from holdfast.engine.rows import decode, encode, need, outcome_of, spec_of
 from holdfast.engine.steering import accept_index
 from holdfast.errors import Refused, Stale
@@ -59,6 +62,11 @@ def end_cancelled(tx: Tx, task: Row, reason: str) -> None:
 def shown(tx: Tx, goal: int, commit: str) -> None:
     """Remember that the user's branch shows a commit, so that only the missing is shown again."""
     tx.run("goal.shown", id=goal, commit=commit)
+
+
+def conflicts(outcome: Outcome) -> bool:
+    """True for work that is whole but not on the tip: a task it asks for merges it."""
+    return any(task.merges for task in outcome.tasks)
 
 
 def unblock(tx: Tx, task: Row) -> None:
@@ -177,7 +185,7 @@ def _proven(fence: Fence, outcome: Outcome) -> None:
 
 def _builds_on_tip(tx: Tx, task: Row, outcome: Outcome) -> None:
     """Work is accepted on the tip it was merged with, or not yet: another task was first."""
-    if outcome.kind not in ("passed", "unverified") or not outcome.commit:
+    if outcome.kind not in ("passed", "unverified") or not outcome.commit or conflicts(outcome):
         return
     undoing = need(tx, "plan", id=task["plan_id"])["source"] == "undo"
     tip = need(tx, "goal", id=task["goal_id"])["branch_commit" if undoing else "tip_commit"]
@@ -200,10 +208,12 @@ def _move_task(tx: Tx, task: Row, outcome: Outcome, decision: Decision) -> None:
         take_open=0 if decision.fresh else 1,
         # Without a delay no clock is asked: it may be set back, and the task would wait for it.
         not_before_ms=tx.now_ms + decision.delay_ms if decision.delay_ms else 0,
-        commit=outcome.commit,
+        commit="" if conflicts(outcome) else outcome.commit,
     )
+    if outcome.tasks:
+        _ask_for(tx, need(tx, "task", id=task["id"]), outcome, decision)
     if decision.event == "succeed":
-        if outcome.commit:
+        if outcome.commit and not conflicts(outcome):
             tx.run("goal.accept", id=task["goal_id"], commit=outcome.commit)
         for dependant in tx.all("task.dependants", id=task["id"]):
             unblock(tx, dependant)
@@ -212,16 +222,44 @@ def _move_task(tx: Tx, task: Row, outcome: Outcome, decision: Decision) -> None:
     plan_progress(tx, task["plan_id"])
 
 
+def _ask_for(tx: Tx, task: Row, outcome: Outcome, decision: Decision) -> None:
+    """Make the tasks that an outcome asks for; none when its task has ended without success."""
+    spec, goal = spec_of(task), task["goal_id"]
+    if spec.planning is not None and decision.event == "succeed":
+        plan = propose(tx, goal, PlanSpec(tasks=outcome.tasks, source="model"))
+        if not spec.planning.review:
+            approve(tx, plan)
+    elif decision.event == "succeed":  # merges: who waited for the task waits for them as well
+        waiting = tx.all("task.dependants", id=task["id"])
+        made = add_tasks(tx, goal, task["plan_id"], outcome.tasks)
+        _require(tx, [row["id"] for row in waiting if row["state"] == "blocked"], made)
+    elif decision.event == "retry":  # follow-ups: the task looks again once they are done
+        _require(tx, [task["id"]], add_tasks(tx, goal, task["plan_id"], outcome.tasks))
+        keys = ", ".join(other.key for other in outcome.tasks)
+        move_task(tx, task, "block", reason=f"waits for {keys}")
+        if need(tx, "goal", id=goal)["state"] == "verifying":
+            move_goal(tx, goal, "verifying", "gap", reason=f"{task['key']} failed: {keys}")
+
+
+def _require(tx: Tx, tasks: list[int], needed: list[int]) -> None:
+    for task in tasks:
+        for other in needed:
+            tx.run("link.add", from_id=task, to_id=other, kind="requires")
+
+
 def _finished(tx: Tx, plan: Row) -> None:
     goal = need(tx, "goal", id=plan["goal_id"])
+    if plan["source"] == "planning":
+        return
     if plan["source"] == "undo":
         tx.run("goal.undone", id=goal["id"])
         for task in tx.all("task.of_goal", goal=goal["id"]):
             if task["plan_id"] != plan["id"]:
                 tx.run("task.undone", id=task["id"])
         return
-    for source, event in (("executing", "verify"), ("verifying", "complete")):
-        move_goal(tx, goal["id"], source, event)
+    if goal["state"] == "executing":
+        move_goal(tx, goal["id"], "executing", "verify")
+    move_goal(tx, goal["id"], "verifying", "complete")
 
 
 def _broken(tx: Tx, plan: Row, stopped: Row) -> None:
@@ -234,10 +272,10 @@ def _broken(tx: Tx, plan: Row, stopped: Row) -> None:
         move_plan(tx, plan, "running", "break", reason=f"task {stopped['key']} failed")
         move_plan(tx, plan, "compensating", "undone", reason="the work is kept")
     goal = need(tx, "goal", id=plan["goal_id"])
-    if plan["source"] == "undo" or goal["state"] != "executing":
+    if plan["source"] == "undo" or goal["state"] not in ("decomposing", "executing", "verifying"):
         return
     event = "drop" if stopped["state"] == "cancelled" else "fail"
-    move_goal(tx, goal["id"], "executing", event, reason=stopped["reason"])
+    move_goal(tx, goal["id"], goal["state"], event, reason=stopped["reason"])
 
 
 def _history(tx: Tx, task: Row, attempt: Row) -> History:

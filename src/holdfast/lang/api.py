@@ -60,7 +60,6 @@ class Limits:
     history_bytes: int = 1_048_576
     tool_result_bytes: int = 1_000_000
     result_bytes: int = 16_000_000
-    ledger_bytes: int = 16_384
 
 
 class LangError(Exception):
@@ -161,6 +160,11 @@ class Host(Protocol):
     how often this form has called, branch indices of `pmap`), never completion order. Calls are
     synchronous, come from the program's threads at the same time, and raise `LangError`.
     """
+
+    def recorded(self) -> Mapping[str, Mapping[str, Any]]:
+        """What `call_tool` would answer from its record, by path: rows of tool, args and value as
+        `wire` encodes them. A worker is told them at once; an empty mapping is always right."""
+        ...
 
     def call_tool(self, path: str, name: str, args: dict[str, Value]) -> Value:
         """The tool's result, recorded before it is returned; a recorded one is not called again."""

@@ -11,6 +11,7 @@ the record, however the worker ends. Calls that the worker marks as parallel run
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -33,10 +34,12 @@ from holdfast.lang.api import (
 )
 from holdfast.lang.channel import Channel, FrameTooLarge, Message, ProtocolError
 from holdfast.lang.portable import named_input
+from holdfast.lang.wire import canonical
 
 GRACE_S = 0.25  # the inner wall names line and column, so it gets the first word
 NAME_CHARS_MAX = 10_000
 _DATA = re.compile(r"data/([^\s()\[\]{}\"',;`~@^\\]+)")
+RECORDED_ROWS_MAX, RECORDED_CHARS_MAX = 10_000, 1_000_000  # beyond, each row is asked for
 IN_FLIGHT_MAX = 1_000  # more parallel branches than an honest worker has threads
 
 
@@ -73,6 +76,8 @@ class Conversation:
         self.seen, self.limits, self.heard = Seen(), limits, False
         self._host = host
         self._granted = frozenset(granted)
+        self._recorded = recorded(host, self._granted)
+        self._replayed: set[str] = set()
         self._channel: Channel
         self._started = self._deadline = time.monotonic()
         self._output_left = limits.output_bytes
@@ -89,9 +94,10 @@ class Conversation:
         self._channel, self._started = channel, time.monotonic()
         self._deadline = self._started + self.limits.wall_s + GRACE_S
         try:
-            self._send(job)
+            self._send({**job, "recorded": self._recorded})
             while True:
                 message = self._receive()
+                self._witness(message.get("replayed", []))
                 if message["op"] == "done":
                     return self._result(message)
                 self._handle(message)
@@ -122,6 +128,16 @@ class Conversation:
         """Wait for host calls still in flight, so that what they do is recorded. Idempotent."""
         if self._together is not None:
             self._together.shutdown(wait=True, cancel_futures=True)
+
+    def _witness(self, paths: list[Any]) -> None:
+        """Note the calls that the worker answered from what it was told is recorded."""
+        for path in paths:
+            if path not in self._recorded or path in self._replayed:
+                raise ProtocolError("a call was not recorded, or is replayed twice")
+            self._replayed.add(path)
+            name, args, value = self._recorded[path]
+            given, found = _value(json.loads(args)), _value(json.loads(value))
+            self.seen.tool_calls.append(ToolRecord(path=path, name=name, args=given, value=found))
 
     def _handle(self, message: Message) -> None:
         match message["op"]:
@@ -340,7 +356,25 @@ def job(
         "limits": {name: n for name, n in vars(limits).items() if n != getattr(Limits, name)},
         "tools": tools,
         "final": final,
+        "recorded": {},
     }
+
+
+def recorded(host: Host, granted: Collection[str]) -> dict[str, tuple[str, str, str]]:
+    """What a worker may answer itself: tool, arguments and value as text, by path."""
+    found: dict[str, tuple[str, str, str]] = {}
+    chars = 0
+    for path, row in host.recorded().items():
+        try:
+            texts = (row["tool"], canonical(row["args"]), canonical(row["value"]))
+        except (KeyError, TypeError, ValueError):
+            continue  # no row of ours: the call that comes to it is refused with a reason
+        chars += len(path) + sum(map(len, texts))
+        if chars > RECORDED_CHARS_MAX or len(found) == RECORDED_ROWS_MAX:
+            break
+        if texts[0] in granted:
+            found[path] = texts
+    return found
 
 
 def mentioned(source: str) -> set[str]:

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import CodeType
 from typing import Any
 
@@ -27,6 +28,7 @@ from holdfast.lang.reader import Source
 
 _ABSENT = object()
 TASK_WAIT_S = 0.5
+_PATH_SIGNS = str.maketrans({"%": "%25", "#": "%23", "/": "%2F"})
 
 
 Job = Callable[[], Value]
@@ -51,6 +53,7 @@ class Branch(Meter):
         self.prints: list[str] = []
         self.saved_cell = 0
         self.definitions: dict[str, Any] = {}
+        self.inside = False  # holds the baton
 
     def position(self, place: str) -> str:
         """The path of the next call made by the form at `place`."""
@@ -87,7 +90,8 @@ class Machine:
         self.open_tasks: dict[str, tuple[Branch, threading.Event]] = {}
         self.baton = threading.Lock()
         self.slots = threading.Semaphore(max(limits.pmap_workers - 1, 0))
-        self.closed = False
+        # Why no branch may go on, as often as one comes back to hear it.
+        self.over: Callable[[], LangError] | None = None
         self.initial: dict[str, Any] = {}
         self.sources: dict[str, Source] = {}
         self.infos: dict[CodeType, FnInfo] = {}
@@ -101,9 +105,10 @@ class Machine:
     def enter(self, branch: Branch) -> None:
         """Take the baton and put the branch's own state in place."""
         self.baton.acquire()
-        if self.closed:
+        if self.over:
             self.baton.release()
-            raise LangError("timeout", "the program is over")
+            raise self.over()
+        branch.inside = True
         branch.cell[0] = branch.saved_cell
         for name, value in branch.definitions.items():
             if value is _ABSENT:
@@ -112,9 +117,18 @@ class Machine:
                 self.namespace[name] = value
 
     def leave(self, branch: Branch) -> None:
+        """Let go of the baton; nothing to do for a branch that came back after the end."""
+        if not branch.inside:
+            return
+        branch.inside = False
         branch.saved_cell = branch.cell[0]
         branch.definitions = self.definitions()
         self.baton.release()
+
+    def end(self) -> None:
+        """The program is over; a branch that still waits for its host ends when it comes back."""
+        self.over = self.over or partial(LangError, "timeout", "the program is over")
+        self.leave(self.root)
 
     def definitions(self) -> dict[str, Any]:
         return {name: self.namespace.get(name, _ABSENT) for name in self.names}
@@ -166,8 +180,10 @@ class Machine:
             )
         )
         if late:
-            self.closed = True
-            raise LangError("timeout", f"{kind} ran longer than {self.limits.pmap_s:g} s")
+            limit = branches[0].deadline_name
+            text = f"{kind} ran longer than {getattr(self.limits, limit):g} s"
+            self.over = partial(LangError, "timeout", text, details={"limit": limit})
+            raise self.over()
         for index, failure in enumerate(group.failures):
             if failure is not None:
                 raise _branch_failure(failure, kind, index)
@@ -200,8 +216,8 @@ class Machine:
             branch.output_left, branch.prints_left = parent.output_left, parent.prints_left
             pmap_deadline = time.monotonic() + self.limits.pmap_s
             branch.deadline = min(parent.deadline, pmap_deadline)
-            if pmap_deadline < parent.deadline:
-                branch.deadline_name = "pmap_s"
+            own = pmap_deadline < parent.deadline
+            branch.deadline_name = "pmap_s" if own else parent.deadline_name
             branch.definitions = dict(definitions)
             found.append(branch)
         if not found:
@@ -268,12 +284,12 @@ class Machine:
             if found.warning:
                 self.warnings.append(found.warning)
             return (self.adopt(from_host(found.value)),)
-        branch.path = f"{branch.path}task:{id}#{found.generation}/"
+        branch.path = f"{branch.path}{_in_task(id)}{found.generation}/"
         return None
 
     def task_done(self, place: str, id: str, source: str, value: Value) -> None:
         branch = current()
-        branch.path = branch.path[: branch.path.rindex(f"task:{id}#")]
+        branch.path = branch.path[: branch.path.rindex(_in_task(id))]
         path = f"{branch.path}{place}"
         bounded(value, f"the value of task {id}", "memory_bytes_kept")
         with self.outside(branch):
@@ -305,6 +321,11 @@ class Machine:
         path = branch.position(place)
         with self.outside(branch):
             self.host.task_reset(path, id)
+
+
+def _in_task(id: str) -> str:
+    """The part of a path that says which task; no id can look like another's path."""
+    return f"task:{id.translate(_PATH_SIGNS)}#"
 
 
 def _is_within(branch: Branch, owner: Branch) -> bool:

@@ -7,7 +7,7 @@ depth; sizes are estimates of the memory a value takes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from types import FunctionType
 from typing import Any
@@ -81,6 +81,24 @@ def _are_rows(items: Sequence[Any]) -> bool:
         and _TEXT_KEYS.issuperset(map(type, chain.from_iterable(items)))
         and _PLAIN.issuperset(map(type, chain.from_iterable(map(dict.values, items))))
     )
+
+
+class Granted(Mapping[Any, Value]):
+    """A context that was checked and copied once, for a host that runs many programs over it."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, context: Mapping[Any, Any]) -> None:
+        self._values = {key: from_host(value) for key, value in context.items()}
+
+    def __getitem__(self, key: Any) -> Value:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 def tool_args(name: str, args: Value) -> dict[str, Value]:
@@ -173,5 +191,6 @@ def named_input(context: Mapping[Any, Any], name: str) -> Value:
     """The value of `data/name`: exact, as a keyword, or with underscores for hyphens; else nil."""
     for key in (name, keyword(name), name.replace("-", "_"), keyword(name.replace("-", "_"))):
         if key in context:
-            return from_host(context[key])
+            value = context[key]
+            return value if type(context) is Granted else from_host(value)
     return None

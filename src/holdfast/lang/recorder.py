@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, MutableMapping
@@ -29,6 +30,7 @@ from holdfast.lang.portable import from_host
 Row = dict[str, Any]
 ToolFunction = Callable[[dict[str, Any]], Any]
 _TEXT_SHOWN = 200
+_UNSCOPED = re.compile(r"\d+:\d+/|task:")  # a path begins with a place or a task
 
 
 class Journal(Protocol):
@@ -50,12 +52,16 @@ class Journal(Protocol):
         """How often the key was reset."""
         ...
 
+    def rows(self, kind: str) -> Mapping[str, Row]:
+        """What `get` answers, by key. A journal may leave this out: then each row is asked for."""
+        ...
+
 
 class MappingJournal:
     """A journal in any mutable mapping.
 
     A task is its id and its value, as values, so that people can read and write entries. What else
-    must be known is kept beside under keys that start with "@".
+    must be known is kept beside under keys that start with "@"; an id that does so has one more.
     """
 
     def __init__(self, entries: MutableMapping[str, Any]) -> None:
@@ -65,32 +71,40 @@ class MappingJournal:
         if kind == "tool":
             found = self.entries.get(f"@tool {key}")
             return found if isinstance(found, dict) else None
-        if key not in self.entries:
+        entry = _entry(key)
+        if entry not in self.entries:
             return None
-        note = self.entries.get(f"@task {key}")
-        source = note.get("source", "") if isinstance(note, Mapping) else ""
-        return {"value": wire.encode(from_host(self.entries[key])), "source": source}
+        source = self._note(key).get("source", "")
+        return {"value": wire.encode(from_host(self.entries[entry])), "source": source}
 
     def put(self, kind: str, key: str, row: Row) -> None:
         if kind == "tool":
             self.entries[f"@tool {key}"] = row
             return
         self.entries[f"@task {key}"] = {**self._note(key), "source": row["source"]}
-        self.entries[key] = wire.decode(row["value"])
+        self.entries[_entry(key)] = wire.decode(row["value"])
 
     def reset(self, kind: str, key: str) -> None:
-        if key in self.entries:
-            note = self._note(key)
-            count = note.get("generation", 0)
-            self.entries[f"@old {key}#{count}"] = self.entries.pop(key)
+        if (entry := _entry(key)) in self.entries:
+            count = self._note(key).get("generation", 0)
+            self.entries[f"@old {key}#{count}"] = self.entries.pop(entry)
             self.entries[f"@task {key}"] = {"generation": count + 1}
 
     def generation(self, kind: str, key: str) -> int:
         return int(self._note(key).get("generation", 0))
 
+    def rows(self, kind: str) -> Mapping[str, Row]:
+        head = f"@{kind} "
+        keys = [key.removeprefix(head) for key in list(self.entries) if key.startswith(head)]
+        return {key: row for key in keys if (row := self.get(kind, key)) is not None}
+
     def _note(self, key: str) -> dict[str, Any]:
         note = self.entries.get(f"@task {key}")
         return dict(note) if isinstance(note, Mapping) else {}
+
+
+def _entry(id: str) -> str:
+    return f"@{id}" if id.startswith("@") else id
 
 
 class FileJournal:
@@ -154,6 +168,10 @@ class FileJournal:
         with self._lock:
             return self._generations.get((kind, key), 0)
 
+    def rows(self, kind: str) -> Mapping[str, Row]:
+        with self._lock:
+            return {key: row for (each, key), row in self._rows.items() if each == kind and row}
+
     def close(self) -> None:
         if self._file >= 0:
             os.close(self._file)
@@ -195,6 +213,17 @@ class Recorder:
 
     # --- tools ----------------------------------------------------------------------------------
 
+    def recorded(self) -> Mapping[str, Row]:
+        listing = getattr(self.journal, "rows", None)
+        if listing is None:
+            return {}
+        with self._lock:
+            rows = listing("tool")
+        if not self.scope:
+            return {key: row for key, row in rows.items() if _UNSCOPED.match(key)}
+        head = f"{self.scope}/"
+        return {key.removeprefix(head): row for key, row in rows.items() if key.startswith(head)}
+
     def call_tool(self, path: str, name: str, args: dict[str, Value]) -> Value:
         key = f"{self.scope}/{path}" if self.scope else path
         given = {"tool": name, "args": wire.encode(args)}
@@ -232,7 +261,7 @@ class Recorder:
 
     def _check_same(self, row: Row, given: Row, path: str) -> None:
         recorded = {"tool": row.get("tool"), "args": row.get("args")}
-        if recorded != given:
+        if wire.canonical(recorded) != wire.canonical(given):
             was, now = _shown(recorded), _shown(given)
             raise LangError(
                 "divergence",

@@ -36,6 +36,9 @@ _ARITY = re.compile(
 class NoHost:
     """A host with nothing behind it: no tools, no journal, an empty budget."""
 
+    def recorded(self) -> Mapping[str, Mapping[str, Any]]:
+        return {}
+
     def call_tool(self, path: str, name: str, args: dict[str, Value]) -> Value:
         raise LangError("unknown_tool", f"there is no tool {name}")
 
@@ -71,8 +74,9 @@ def run(
 ) -> Result:
     """Run one program; never raises for what the program does.
 
-    `context` is read as `data/…`, `memory` holds the definitions of earlier turns, `history` the
-    last results, newest first. `tools` are the names (and docs) that may be called; `host` answers.
+    `context` is read as `data/…`, checked and copied in each run unless it is `Granted`. `memory`
+    holds the definitions of earlier turns, `history` the last results, newest first. `tools` are
+    the names (and docs) that may be called; `host` answers.
     """
     bounds = limits or Limits()
     known = dict(memory or {})
@@ -98,6 +102,7 @@ def execute(machine: Machine, main: Any) -> Ending:
     """Call the entry function; how it ended, or `LangError` with its place."""
     _DEPTH.enter(machine.limits.depth)
     machine.baton.acquire()
+    machine.root.inside = True
     try:
         try:
             value = main()
@@ -110,8 +115,7 @@ def execute(machine: Machine, main: Any) -> Ending:
             raise _translate(machine, error) from None
         return Ending("value", value.value if type(value) is Reduced else value)
     finally:
-        machine.closed = True
-        machine.baton.release()
+        machine.end()
         _DEPTH.leave()
 
 

@@ -12,6 +12,7 @@ What comes in may be hostile: shapes are checked, depth is bounded, unknown tags
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -51,6 +52,11 @@ Revive = Callable[[str, dict[str, Value]], Value]
 def encode(value: Value) -> Any:
     """JSON-safe data for a value. Raises `LangError` for a function that has no source."""
     return _encode(value, 0)
+
+
+def canonical(data: Any) -> str:
+    """Encoded data as text that tells 1, 1.0 and true apart, which Python's equality does not."""
+    return json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _encode(value: Value, depth: int) -> Any:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import math
 import os
 import select
@@ -124,6 +125,7 @@ def rehearse() -> None:
                 "limits": {},
                 "tools": [],
                 "final": True,
+                "recorded": {},
             }
         )
         job = load(worker)
@@ -167,6 +169,7 @@ class Job:
     limits: Limits
     tools: dict[str, Tool]
     final: bool
+    recorded: dict[str, list[str]]
 
 
 def load(channel: Channel) -> Job | None:
@@ -183,6 +186,7 @@ def load(channel: Channel) -> Job | None:
         limits=limits,
         tools={tool["name"]: Tool(**tool) for tool in order["tools"]},
         final=order["final"],
+        recorded=order["recorded"],
     )
 
 
@@ -204,20 +208,21 @@ def answer(
 
     The parachute is memory to let go of when all is used up, so that a last frame can be made.
     """
+    host = RemoteHost(channel, job.recorded)
     try:
         result = run(
             job.source,
             context=job.context,
             memory=job.memory,
             history=job.history,
-            host=RemoteHost(channel),
+            host=host,
             limits=job.limits,
             tools=job.tools,
             cache=cache,
         )
         if result.error is not None and result.error.details.get("limit") == "memory_bytes":
             result.error.details["wall"] = "rlimits"
-        channel.send(encode_result(result, job))
+        channel.send({**encode_result(result, job), "replayed": host.take_replayed()})
     except MemoryError:
         if parachute:
             parachute.clear()
@@ -236,19 +241,32 @@ class _RehearsalHost(NoHost):
 class RemoteHost:
     """The worker's side of a Host: every call is a frame to the parent and a wait for its answer.
 
+    A call that was recorded before the run is answered here and mentioned in the next frame; what
+    differs from the record in any way is the parent's to judge.
     Threads of the program call at the same time. Whoever waits and finds nobody reading reads for
     all, so a program without parallel branches costs no thread and no hand-over.
     """
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, recorded: Mapping[str, list[str]]) -> None:
         self._channel = channel
+        self._recorded = dict(recorded)
+        self._replayed: list[str] = []
         self._arrived = threading.Condition()
         self._answers: dict[int, Message] = {}
         self._reading = False
         self._next = 0
 
+    def recorded(self) -> Mapping[str, Mapping[str, Any]]:
+        return {}
+
     def call_tool(self, path: str, name: str, args: dict[str, Value]) -> Value:
         encoded = encode_map(args)
+        row = self._recorded.pop(path, None)
+        if row is not None and row[:2] == [name, wire.canonical(encoded)]:
+            value = wire.decode(json.loads(row[2]))
+            with self._arrived:
+                self._replayed.append(path)
+            return value
         return wire.decode(self._ask("call_tool", path=path, name=name, args=encoded)["value"])
 
     def task_begin(self, path: str, id: str, source: str) -> Hit | Miss:
@@ -276,7 +294,9 @@ class RemoteHost:
         with self._arrived:
             number = self._next
             self._next += 1
-        request = {"op": what, "n": number, "together": threading.active_count() > 1, **fields}
+        together = threading.active_count() > 1
+        told = {"together": together, "replayed": self.take_replayed()}
+        request = {"op": what, "n": number, **told, **fields}
         try:
             self._channel.send(request)
         except FrameTooLarge as error:
@@ -286,6 +306,12 @@ class RemoteHost:
         if "error" in reply:
             raise LangError.from_dict(reply["error"])
         return reply
+
+    def take_replayed(self) -> list[str]:
+        """The paths that were answered here since the last frame."""
+        with self._arrived:
+            found, self._replayed = self._replayed, []
+        return found
 
     def _wait_for(self, number: int) -> Message:
         with self._arrived:

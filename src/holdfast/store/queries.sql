@@ -43,7 +43,7 @@ SELECT * FROM goals ORDER BY id;
 SELECT id FROM goals WHERE text = :text AND state <> 'dropped' ORDER BY id DESC LIMIT 1;
 -- name: goal.live
 SELECT DISTINCT g.* FROM goals g JOIN plans p ON p.goal_id = g.id
-WHERE p.state IN ('running', 'paused') OR g.shown_commit <> g.branch_commit ORDER BY g.id;
+WHERE p.state IN ('running', 'paused', 'proposed') OR g.shown_commit <> g.branch_commit ORDER BY g.id;
 -- name: goal.accept
 UPDATE goals SET tip_commit = :commit, branch_commit = :commit WHERE id = :id;
 -- name: goal.keep
@@ -237,6 +237,9 @@ WHERE task_id = :task AND take = :take AND key = :key AND generation = :generati
 SELECT reserve_tokens, reserve_nusd FROM steps
 WHERE task_id = :task AND take = :take AND key = :key AND generation = :generation
   AND state = 'intended' AND attempt = :attempt;
+-- name: step.of_goal_by_key
+SELECT s.result FROM tasks t JOIN steps s ON s.task_id = t.id
+WHERE t.goal_id = :goal AND s.key = :key AND s.state = 'done' ORDER BY s.task_id, s.take LIMIT 1;
 -- name: step.of_take
 SELECT * FROM steps WHERE task_id = :task AND take = :take ORDER BY position, generation;
 -- name: step.irreversible
@@ -273,6 +276,10 @@ VALUES (:id, :kind, :source, :task, :title, :body) ON CONFLICT (kind, source) DO
 INSERT INTO document_terms (rowid, terms, scope) VALUES (:id, :terms, :scope);
 -- name: document.frequency
 SELECT doc FROM document_vocabulary WHERE term = :term;
+-- name: document.of_scope
+SELECT d.kind, d.source, d.task_id, d.title, d.body FROM document_terms f
+JOIN documents d ON d.id = f.rowid
+WHERE document_terms MATCH :match ORDER BY f.rowid DESC LIMIT :limit;
 -- name: document.match
 SELECT d.id, d.kind, d.source, d.task_id, d.title, d.body, found.terms
 FROM (SELECT rowid, terms FROM document_terms WHERE document_terms MATCH :match
@@ -319,6 +326,9 @@ SELECT * FROM takes WHERE task_id = :task ORDER BY number;
 
 -- name: log.end
 SELECT coalesce(max(seq), 0) AS seq FROM log;
+-- name: goal.counts
+SELECT goal_id, count(*) AS tasks, sum(CASE WHEN state = 'succeeded' THEN 1 ELSE 0 END) AS done
+FROM tasks GROUP BY goal_id;
 -- name: board.tasks
 SELECT t.id, t.key, t.plan_id, t.spec, t.state, t.reason, t.attempts, a.state AS attempt_state,
        a.model, a.worker, a.outcome, a.report, a.started_ms, coalesce(s.tokens, 0) AS tokens,

@@ -38,6 +38,7 @@ ENVIRONMENT_CHARS_MIN = 8
 DEPTH_MAX = 64
 NAME_CHARS_MAX = 200
 ROUNDS_MAX = 8
+SHORT_CHARS = 40
 
 Suspicion = Literal["strong", "weak", "none"]
 
@@ -89,11 +90,17 @@ class Redactor:
             "|".join([_MARK.pattern, *(re.escape(form) for form in longest_first)])
         )
 
-    def text(self, text: str) -> str:
-        """The text with marks where secrets were. Idempotent; linear in the length.
+        # Names of models, tools, agents and values come again and again.
+        self._short = lru_cache(maxsize=256)(self._redacted)
 
-        A mark is a boundary behind which a glued secret shows itself, hence the rounds. What does
-        not come to rest (a long chain of secrets without any separator) is hidden whole.
+    def text(self, text: str) -> str:
+        """The text with marks where secrets were. Idempotent; linear in the length."""
+        return self._short(text) if len(text) <= SHORT_CHARS else self._redacted(text)
+
+    def _redacted(self, text: str) -> str:
+        """A mark is a boundary behind which a glued secret shows itself, hence the rounds.
+
+        What does not come to rest (a long chain of secrets without any separator) is hidden whole.
         """
         for _ in range(ROUNDS_MAX):
             redacted = self._once(text)
@@ -298,13 +305,6 @@ _STEMS = tuple(
 _NO_SECRETS = _words("none null true false undefined str string int bytes required")
 _TOKEN = re.compile(r"[A-Za-z0-9+/=_.~-]+")
 _SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-# Part of every telling word, so that a text with none of them needs no closer look.
-_STEMS = tuple(
-    _words(
-        "pass secret auth key cred cookie token bearer jwt pwd pin otp salt sig session dsn cert"
-        " webhook nonce"
-    )
-)
 
 
 def suspect(name: str) -> Suspicion:

@@ -15,11 +15,12 @@ connection; the parent's is never touched there.
 from __future__ import annotations
 
 import json
+import json.encoder
 import os
 import sqlite3
 import threading
 import time
-from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,19 @@ _CLOSE = "UPDATE agent_sessions SET end_ts = ? WHERE session_id = ? AND end_ts I
 _EVENT = "INSERT INTO events (id, session_id, ts, event_type, payload) VALUES (?, ?, ?, ?, ?)"
 _SPEND = "UPDATE agent_sessions SET total_tokens = total_tokens + ? WHERE session_id = ?"
 
-_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+def _encoder() -> Callable[[Any], str]:
+    """`JSONEncoder.encode`, which makes a new encoder in C for each call, with one made once."""
+    plain = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return plain.encode
+    quote = json.encoder.encode_basestring
+    chunks = make(None, plain.default, quote, None, ":", ",", False, False, False)
+    return lambda value: "".join(chunks(value, 0))
+
+
+_ENCODE = _encoder()
 Write = tuple[str, tuple[Any, ...]]
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -74,7 +87,7 @@ class Ids:
     """
 
     def __init__(self) -> None:
-        self._last_us = 0
+        self._last_us, self._second, self._start = 0, -1, ""
         self._reset()
 
     def _reset(self) -> None:
@@ -86,7 +99,11 @@ class Ids:
             self._reset()
         with self._lock:
             self._last_us = now_us = max(self._last_us + 1, time.time_ns() // 1000)
-        return _base32(now_us, 6) + self._own
+            if now_us >> 20 != self._second:  # the digits that stay for about a second
+                self._second = now_us >> 20
+                self._start = _base32(self._second, 4)
+            start = self._start
+        return f"{start}{_PAIRS[now_us >> 10 & 1023]}{_PAIRS[now_us & 1023]}{self._own}"
 
 
 def now_ms() -> int:
@@ -107,10 +124,11 @@ class FileSink:
 
     def _reset(self) -> None:
         self._lock = threading.RLock()
-        self._queue: deque[Write] = deque()
+        self._queue: list[Write] = []
         self._waiting = 0
         self._known: set[str] = set()
         self._connection: sqlite3.Connection | None = None
+        self._cursor: sqlite3.Cursor | None = None
         self._retry_at = 0.0
         self._committing = False
 
@@ -150,7 +168,7 @@ class FileSink:
             self._commit()
             if self._connection is not None:
                 self._connection.close()
-                self._connection = None
+                self._connection = self._cursor = None
 
     def _own(self) -> threading.RLock:
         """The lock of this process. In a forked child what the parent had is left alone."""
@@ -170,32 +188,36 @@ class FileSink:
             self._commit()
 
     def _commit(self) -> bool:
-        if self._committing or not self._queue or time.monotonic() < self._retry_at:
-            return not self._queue
+        queue = self._queue
+        if self._committing or not queue or time.monotonic() < self._retry_at:
+            return not queue
         # Collected garbage may record while this thread is in here: that joins the queue behind.
-        self._committing, writes = True, list(self._queue)
+        self._committing, size = True, len(queue)
         try:
-            connection = self._connection = self._connection or connect(self.path)
-            if len(writes) > 1:
-                connection.execute("BEGIN IMMEDIATE")
-            cursor = connection.cursor()
-            for statement, values in writes:
-                cursor.execute(statement, values)
-            if connection.in_transaction:
-                connection.execute("COMMIT")
+            execute = (self._cursor or self._connect()).execute
+            if size > 1:
+                execute("BEGIN IMMEDIATE")
+            for statement, values in queue[:size]:
+                execute(statement, values)
+            if size > 1:
+                execute("COMMIT")
         except (sqlite3.Error, OSError, ValueError):
             self._give_up_for_now()
             return False
         finally:
             self._committing = False
-        for _ in writes:
-            self._queue.popleft()
+        del queue[:size]
         self._waiting = 0
-        return not self._queue
+        return not queue
+
+    def _connect(self) -> sqlite3.Cursor:
+        self._connection = connect(self.path)
+        self._cursor = self._connection.cursor()
+        return self._cursor
 
     def _give_up_for_now(self) -> None:
         self._retry_at = time.monotonic() + RETRY_S
-        broken, self._connection = self._connection, None
+        broken, self._connection, self._cursor = self._connection, None, None
         if broken is not None:
             try:
                 broken.close()  # rolls back

@@ -8,18 +8,20 @@ attempt would get. Deterministic: the same store, tree and settings give the sam
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.adapters.repository import Repository
-from holdfast.agent.briefing import Related, Surroundings, brief, reflection
+from holdfast.agent.briefing import Conflict, Related, Surroundings, brief, reflection
 from holdfast.context.bundle import ORDERS, Bundle, Candidate, ItemKind, Rules
 from holdfast.context.codemap import outline, relevant
-from holdfast.context.limits import bundle_tokens
-from holdfast.context.retrieve import diverse, search, search_files
+from holdfast.context.limits import bundle_tokens, conversation_tokens
+from holdfast.context.retrieve import Hit, diverse, fused, newest, search, search_files
 from holdfast.context.rules import rules_of
 from holdfast.context.steer import Steer
 from holdfast.context.words import terms
 from holdfast.domain.model import Claim, ContextOptions
+from holdfast.engine.listing import plan_specs
 from holdfast.engine.outlook import answer_of, last_report, neighbours
 from holdfast.engine.rows import need
 from holdfast.engine.steering import INDEX, IndexPage, get_index, steers_of
@@ -27,11 +29,15 @@ from holdfast.engine.undo import trees_to_undo
 from holdfast.errors import Corrupt, Refused, Unavailable
 from holdfast.store import Tx
 from holdfast.worker.library import read_tree, redacted_names
+from holdfast.worker.summaries import MODES as SUMMARIES
+from holdfast.worker.summaries import Summaries
 from holdfast.worker.workshop import Workshop
 
 MODES = ("plain", "curated")
 OUTPUTS_WEIGHED = 10  # beside those that are shown, so that near-duplicates can be passed over
 FILES_SHOWN = 40
+NEWEST = 2000  # outputs that are compared by meaning
+NEAR_MIN = 0.3
 _TASK = re.compile(r"Task (\d{1,18})")
 
 
@@ -42,16 +48,28 @@ def gather(
     base_tree: str,
     *,
     options: ContextOptions | None = None,
+    conflict: Conflict | None = None,
+    summaries: Summaries | None = None,
 ) -> Bundle:
-    """The bundle that a new take of this task begins with; `options` tries others than its own."""
+    """The bundle that a new take of this task begins with; `options` tries others than its own.
+
+    `repository` holds the objects of `base_tree`, which has the markers of a `conflict` in it.
+    `summaries` collects what a model is to be asked for; without it what is known is used.
+    """
+    if conflict is not None:
+        claim = replace(claim, spec=replace(claim.spec, files=conflict.files))
     model = claim.spec.model or claim.model
     options = options or claim.spec.policy.context
     return brief(
         claim,
-        _surroundings(shop, claim, repository, base_tree, options),
+        replace(
+            _surroundings(shop, claim, repository, base_tree, options, summaries),
+            conflict=conflict,
+        ),
         model=model,
         tools=[tool.spec for tool in shop.tools.values()],
         budget_tokens=options.tokens or bundle_tokens(model, shop.settings.bundle_tokens),
+        conversation_tokens=conversation_tokens(model, shop.settings.conversation_tokens),
     )
 
 
@@ -61,6 +79,7 @@ def _surroundings(
     repository: Repository,
     base_tree: str,
     options: ContextOptions,
+    summaries: Summaries | None,
 ) -> Surroundings:
     before = None
     if claim.fence.take > 1:
@@ -69,8 +88,10 @@ def _surroundings(
     if claim.spec.kind == "compensate":
         undo, commit, parent = shop.engine.read(trees_to_undo, claim.spec.compensates)
         gone = not shop.git_dir(claim.spec.compensates).is_dir()
-        if gone or undo[0] != base_tree:  # no step trees, or merged: its commit is the one step
-            undo = (repository.tree_of(commit), repository.tree_of(parent))
+        whole = repository.tree_of(parent) if parent else undo[-1]
+        if gone or undo[0] != base_tree or undo[-1] != whole:
+            # No step trees, or merged: its commit is the one step.
+            undo = (repository.tree_of(commit), whole)
 
     def read(path: str) -> str | None:
         content = repository.blob(base_tree, path)
@@ -82,9 +103,10 @@ def _surroundings(
         named = _TASK.fullmatch(source)
         return shop.engine.read(answer_of, int(named.group(1))) if named else read(source)
 
-    rules = _rules(shop, claim, options)
+    rules = _rules(shop, claim, options, summaries)
     page = shop.engine.read(get_index, claim.fence.goal)
     asks = claim.spec.kind in ("agent", "model")
+    rejected = shop.engine.read(_rejected, claim) if claim.spec.kind == "plan" else ()
     return Surroundings(
         files=redacted_names(repository.files(base_tree), shop.redact),
         read=read,
@@ -108,6 +130,7 @@ def _surroundings(
         ),
         more=[
             *_index(page),
+            *rejected,
             *(
                 _found(shop, claim, repository, base_tree, rules.query, options.k)
                 if rules.fenced
@@ -128,22 +151,29 @@ def _with_manual(steers: Sequence[Steer], manual: Sequence[str]) -> list[Steer]:
     return [*(steer for steer in steers if steer.source not in manual), *named]
 
 
-def _rules(shop: Workshop, claim: Claim, options: ContextOptions) -> Rules:
+def _rules(
+    shop: Workshop, claim: Claim, options: ContextOptions, summaries: Summaries | None
+) -> Rules:
     mode, order = options.mode or shop.settings.context, shop.settings.context_order
-    if mode not in MODES or order not in ORDERS:
+    summary = options.summary or shop.settings.context_summary
+    if mode not in MODES or order not in ORDERS or summary not in SUMMARIES:
         raise Refused(
-            f"context {mode!r} with order {order!r} is not known",
-            hint=f"context: {', '.join(MODES)}; context_order: {', '.join(ORDERS)}",
+            f"context {mode!r} with order {order!r} and summary {summary!r} is not known",
+            hint=f"context: {', '.join(MODES)}; context_order: {', '.join(ORDERS)};"
+            f" context_summary: {', '.join(SUMMARIES)}",
         )
     spec = claim.spec
     query = f"{spec.title}\n{spec.prompt or claim.goal_text}\n{claim.goal_text}"
-    fenced = mode == "curated" and spec.kind in ("agent", "model")
+    fenced = mode == "curated" and spec.kind in ("agent", "model", "plan")
     without: set[ItemKind] = set()
     if not options.include_deps:
         without |= {"requires", "refers"}
     if not options.include_plan:
         without |= {"plan"}
-    return Rules(order=ORDERS[order], fenced=fenced, query=query, without=frozenset(without))
+    rules = Rules(order=ORDERS[order], fenced=fenced, query=query, without=frozenset(without))
+    if summary != "model" or not fenced:
+        return rules
+    return replace(rules, summaries=summaries or Summaries(shop, claim))
 
 
 def _index(page: IndexPage) -> list[Candidate]:
@@ -154,13 +184,31 @@ def _index(page: IndexPage) -> list[Candidate]:
     return [Candidate(source=INDEX, kind="index", reason=reason, text=page.text, cite=INDEX)]
 
 
+def _rejected(tx: Tx, claim: Claim) -> list[Candidate]:
+    """The newest plan that a person rejected, for whoever plans again."""
+    plans = tx.all("plan.of_goal", goal=claim.fence.goal)
+    rejected = [plan for plan in plans if plan["state"] == "rejected"]
+    return [
+        Candidate(
+            source=f"Plan {plan['revision']}",
+            kind="reflection",
+            reason=f"a person rejected it: {plan['reason']}",
+            text="\n".join(
+                f"- {spec.key}: {spec.label} (after {', '.join(spec.requires) or 'nothing'})"
+                for spec in plan_specs(tx, plan["id"])
+            ),
+        )
+        for plan in rejected[-1:]
+    ]
+
+
 def _found(
     shop: Workshop, claim: Claim, repository: Repository, base_tree: str, query: str, k: int
 ) -> list[Candidate]:
     """What retrieval finds; a search that fails is an item that says so."""
     found: list[Candidate] = []
     try:
-        found += shop.engine.read(_outputs, claim, query, k)
+        found += _outputs(shop, claim, query, k)
     except (Corrupt, Unavailable) as error:
         found.append(_failed("Past outputs", "retrieved", str(error)))
     try:
@@ -170,34 +218,59 @@ def _found(
     return found
 
 
-def _outputs(tx: Tx, claim: Claim, query: str, k: int) -> list[Candidate]:
+def _outputs(shop: Workshop, claim: Claim, query: str, k: int) -> list[Candidate]:
     """Outputs and incidents of the same plan, near-duplicates last; linked tasks have their own."""
-    task = claim.fence.task
-    linked = [row["id"] for row in tx.all("link.of_task", id=task)]
-    plan = need(tx, "task", id=task)["plan_id"]
-    hits = search(tx, query, plan=plan, k=OUTPUTS_WEIGHED + k, without={task, *linked})
-    by_source = {hit.source: hit for hit in hits}
+    hits, others = shop.engine.read(_hits, claim, query, k, by_meaning=shop.near is not None)
+    by_source = {hit.source: hit for hit in (*others, *hits)}
+    ranked = [(hit.source, hit.score) for hit in hits]
+    near: Mapping[str, float] = {}
+    failed = []
+    if shop.near is not None and others:
+        try:
+            found = shop.near(query, [hit.body for hit in others])
+            near = {hit.source: found[hit.body] for hit in others if found[hit.body] >= NEAR_MIN}
+        except Unavailable as error:
+            failed.append(_failed("By meaning", "retrieved", str(error)))
+        closest = sorted(near, key=lambda source: (-near[source], source))[: OUTPUTS_WEIGHED + k]
+        ranked = fused([source for source, _ in ranked], closest)
     chosen = diverse(
-        [(hit.source, hit.score) for hit in hits],
-        {hit.source: frozenset(terms(hit.body)) for hit in hits},
-        len(hits),
+        ranked,
+        {source: frozenset(terms(by_source[source].body)) for source, _ in ranked},
+        len(ranked),
     )
-    found = []
-    for rank, (source, near, twin) in enumerate(chosen):
-        hit = by_source[source]
-        late = f"rank {rank + 1}, only {k} are shown" if rank >= k else ""
-        found.append(
-            Candidate(
-                source=f"{hit.kind.capitalize()} {source}",
-                kind="retrieved",
-                reason=f"{hit.kind} of {hit.title!r}, BM25 {hit.score:.2f}",
-                text=hit.body,
-                cite=f"task {hit.task}",
-                rank=rank,
-                excluded=f"repeats {twin}" if near > 0.9 else late,
-            )
-        )
-    return found
+    return [
+        *failed,
+        *(
+            _output(by_source[source], rank, k, near.get(source), twin if alike > 0.9 else None)
+            for rank, (source, alike, twin) in enumerate(chosen)
+        ),
+    ]
+
+
+def _hits(
+    tx: Tx, claim: Claim, query: str, k: int, *, by_meaning: bool
+) -> tuple[list[Hit], list[Hit]]:
+    """What the words of the query find, and all that its meaning could."""
+    task = claim.fence.task
+    without = {task, *(row["id"] for row in tx.all("link.of_task", id=task))}
+    plan = need(tx, "task", id=task)["plan_id"]
+    hits = search(tx, query, plan=plan, k=OUTPUTS_WEIGHED + k, without=without)
+    return hits, newest(tx, plan=plan, k=NEWEST, without=without) if by_meaning else []
+
+
+def _output(hit: Hit, rank: int, k: int, near: float | None, twin: str | None) -> Candidate:
+    late = f"rank {rank + 1}, only {k} are shown" if rank >= k else ""
+    words = f", BM25 {hit.score:.2f}" if hit.score else ""
+    meaning = "" if near is None else f", similarity {near:.2f}"
+    return Candidate(
+        source=f"{hit.kind.capitalize()} {hit.source}",
+        kind="retrieved",
+        reason=f"{hit.kind} of {hit.title!r}{words}{meaning}",
+        text=hit.body,
+        cite=f"task {hit.task}",
+        rank=rank,
+        excluded=f"repeats {twin}" if twin else late,
+    )
 
 
 def _map(shop: Workshop, repository: Repository, tree: str, query: str) -> list[Candidate]:
