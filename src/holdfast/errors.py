@@ -20,13 +20,14 @@ class HoldfastError(Exception):
     """
 
     code = "error"
+    remedy = ""  # the hint where none is given
     retryable = False
     http_status = 500
 
     def __init__(self, message: str, *, hint: str = "", code: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = hint or type(self).remedy
         self.code = code or type(self).code
 
     def __str__(self) -> str:
@@ -115,3 +116,4 @@ class Corrupt(HoldfastError):
     """Stored bytes are damaged or were changed behind the store's back."""
 
     code = "corrupt"
+    remedy = "restore the last backup: holdfast restore"

@@ -5,6 +5,8 @@ import shutil
 import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from e2e.support import (
     Done,
     broken_invariants,
     calls,
+    clean_environ,
     ended,
     git,
     make_repo,
@@ -24,6 +27,7 @@ from e2e.support import (
     until,
     write_script,
 )
+from holdfast.adapters.models import PROVIDERS
 from holdfast.adapters.models.transport import PROBE_S_MAX
 from holdfast.cli.console import plain
 
@@ -81,6 +85,76 @@ def test_a_model_that_cannot_be_used_is_refused(
     assert hint in said
 
 
+def test_an_unknown_provider_is_refused_with_every_name_there_is(cli: Cli) -> None:
+    said = refused(cli, "run", "Do it", "--model", "nobody:x")
+    _, _, listed = said.partition("there are ")
+    assert listed.splitlines()[0].split(", ") == [*PROVIDERS, "replay"]
+
+
+@pytest.mark.parametrize("name", ["replay", "replay:", "replay:zzz", "replay:1.1"])
+def test_replaying_what_was_never_recorded_is_refused_before_a_goal(cli: Cli, name: str) -> None:
+    refused(cli, "run", "Do it", "--model", name)
+
+
+def test_of_several_models_each_is_looked_at_before_a_goal(cli: Cli, model: str) -> None:
+    for second, expected in (("nobody:x", "no model provider"), ("groq:x", "GROQ_API_KEY")):
+        assert expected in refused(cli, "run", "Do it", "--model", f"{model},{second}")
+
+
+KEYLESS = """
+import sys
+from holdfast.adapters.models import resolve
+from holdfast.errors import Refused
+try:
+    resolve(sys.argv[1], environ={}, redact=str, timeout_s=1.0)
+except Refused as refused:
+    print(refused.code, "httpx2" in sys.modules, "pydantic_ai" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("provider", sorted({*PROVIDERS} - {"ollama", "scripted"}))
+def test_a_missing_key_is_told_before_any_library_is_loaded(provider: str) -> None:
+    words = [sys.executable, "-c", KEYLESS, f"{provider}:some"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=5, check=True)
+    assert done.stdout == "missing_key False False\n"
+
+
+def test_words_in_another_encoding_are_refused(cli: Cli, model: str) -> None:
+    said = refused(cli, "run", os.fsdecode(b"D\xf6 it"), "--model", model)
+    assert r"argument 1 is not UTF-8: D\xf6 it" in said
+
+
+def test_work_goes_on_when_nobody_listens_to_its_progress(cli: Cli, model: str) -> None:
+    run = cli.start("run", "Do it", "--model", model, "--json")
+    assert run.stderr is not None
+    assert run.stdout is not None
+    run.stderr.close()
+    out = run.stdout.read()
+    run.stdout.close()
+    assert run.wait(timeout=WITHIN_S) == 5
+    assert '"outcome":"unverified"' in out
+
+
+def test_results_that_cannot_be_written_are_said_to_be_so_and_the_goal_stands(
+    cli: Cli, model: str
+) -> None:
+    words = cli.words("run", "Do it", "--model", model)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            words,
+            cwd=cli.repo,
+            env={**clean_environ(), **cli.environ},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=WITHIN_S,
+        )
+    assert done.returncode == 130
+    assert "cannot write the output: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert cli("goal", "show", "1", "--json").objects[-1]["state"] == "complete"
+
+
 def test_an_unknown_model_is_refused_with_the_nearest_names(cli: Cli, tmp_path: Path) -> None:
     with model_server({**NOTHING, "models": ["qwen3:8b"]}, tmp_path / "model") as server:
         for provider in ("ollama", "openai"):
@@ -91,7 +165,7 @@ def test_an_unknown_model_is_refused_with_the_nearest_names(cli: Cli, tmp_path: 
 
 
 def test_a_probe_leaves_time_to_start_within_five_seconds() -> None:
-    assert PROBE_S_MAX <= 3.5
+    assert PROBE_S_MAX <= 2.5
 
 
 @pytest.mark.parametrize("silent", [False, True], ids=["nobody listens", "nobody answers"])
@@ -266,6 +340,68 @@ def test_a_corrupt_store_is_refused_with_the_way_back(cli: Cli, model: str) -> N
     assert "damaged" in done.err
     assert "holdfast restore" in done.err
     assert cli.store.path.read_bytes() == content, "nothing was changed"
+
+
+MIDWAY = script(
+    calls(("write_file", {"path": "x.txt", "content": "x\n"})),
+    {"calls": [{"name": "run_command", "arguments": {"command": "true"}}], "delay_s": 2.0},
+    says("Done."),
+)
+
+
+def test_a_store_that_is_damaged_in_the_middle_of_a_run_is_told_with_the_way_back(
+    cli: Cli, tmp_path: Path
+) -> None:
+    assert cli("run", "First", "--model", write_script(tmp_path / "one.json", NOTHING)).code == 5
+    assert cli("backup").code == 0
+    run = cli.start("run", "Do it", "--model", write_script(tmp_path / "two.json", MIDWAY))
+    until(lambda: len(cli.store.done()) >= 3, "the first tool call is done")
+    with closing(sqlite3.connect(cli.store.path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with cli.store.path.open("r+b") as file:
+        file.seek(2048)
+        file.write(b"\xff" * (cli.store.path.stat().st_size - 2048))
+    done = ended(run)
+    assert done.code == 2, done.err
+    assert "damaged" in done.err
+    assert f"holdfast restore --home {cli.home}" in done.err
+    assert "Traceback" not in done.err
+    assert cli("restore").code == 0
+    assert cli.store.goals() == 1
+    assert cli("run", "Again", "--model", write_script(tmp_path / "one.json", NOTHING)).code == 5
+
+
+@pytest.mark.parametrize("gone", ["removed", "replaced"])
+def test_a_store_that_is_taken_away_from_a_run_is_told_and_never_reported_as_done(
+    cli: Cli, tmp_path: Path, gone: str
+) -> None:
+    run = cli.start("run", "Do it", "--model", write_script(tmp_path / "two.json", MIDWAY))
+    until(lambda: cli.store.goals() and len(cli.store.done()) >= 2, "the first tool call is done")
+    copy = tmp_path / "copy.db"
+    shutil.copy(cli.store.path, copy)
+    for path in cli.home.glob("holdfast.db*"):
+        path.unlink()
+    if gone == "replaced":
+        copy.rename(cli.store.path)
+    done = ended(run)
+    assert done.code == 2, done.err
+    assert "was removed or replaced while it was in use" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_nothing_is_restored_under_a_run(cli: Cli, tmp_path: Path) -> None:
+    assert cli("run", "First", "--model", write_script(tmp_path / "one.json", NOTHING)).code == 5
+    assert cli("backup").code == 0
+    run = cli.start("run", "Do it", "--model", write_script(tmp_path / "two.json", SLOW))
+    until(lambda: cli.store.rows("SELECT 1 FROM attempts WHERE state = 'open'"), "it works")
+    try:
+        assert "works on this store" in refused(cli, "restore", goals=2)
+    finally:
+        run.send_signal(signal.SIGINT)
+        done = ended(run)
+    assert done.code == 130
+    assert cli("restore").code == 0
+    assert cli.store.goals() == 1
 
 
 @pytest.mark.parametrize("version", [99])

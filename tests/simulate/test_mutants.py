@@ -13,7 +13,7 @@ from simulate.moves import CHAOS
 from simulate.mutants import MUTANTS, Mutant, settling
 from simulate.world import run_seed, workplace
 
-SEEDS_MAX = 60
+SEEDS_MAX = 120
 SEED_WITH_LINKS = 4  # several tasks of its plan wait for another
 
 

@@ -128,7 +128,7 @@ def test_without_its_extra_anthropic_is_refused_with_the_extra_to_install() -> N
         "from holdfast.adapters.models import resolve\n"
         "from holdfast.errors import Refused\n"
         "try:\n"
-        "    resolve('anthropic:x', environ={}, redact=str, timeout_s=1)\n"
+        "    resolve('anthropic:x', environ={'ANTHROPIC_API_KEY': 'k'}, redact=str, timeout_s=1)\n"
         "except Refused as error:\n"
         "    sys.stdout.write(error.code + ' ' + error.hint)\n"
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from desk import Desk
-from holdfast.errors import Corrupt, NotFound, Refused
+from holdfast.errors import Corrupt, NotFound, Refused, Unavailable
 from holdfast.store import care
 
 
@@ -132,3 +132,22 @@ def test_what_is_no_backup_is_refused_before_anything_moves(tmp_path: Path) -> N
     assert path.read_bytes() == before
     with pytest.raises(NotFound, match="no store"):
         care.backup(tmp_path / "nowhere.db", tmp_path / "backups", stamp_ms=1)
+
+
+def test_a_database_of_nobody_is_no_sound_store(tmp_path: Path) -> None:
+    path = tmp_path / "holdfast.db"
+    path.touch()
+    assert care.check(path) == ["it is no store of Holdfast"]
+
+
+def test_a_backup_that_cannot_be_copied_leaves_the_store_where_it_is(tmp_path: Path) -> None:
+    path = made(tmp_path)
+    copy = care.backup(path, tmp_path / "backups", stamp_ms=1)
+    before = path.read_bytes()
+    blocked = path.with_suffix(".restoring")
+    blocked.mkdir()
+    with pytest.raises(Unavailable, match="could not be put in place"):
+        care.restore(path, copy, stamp_ms=2)
+    assert path.read_bytes() == before
+    blocked.rmdir()
+    assert care.restore(path, copy, stamp_ms=3) is not None

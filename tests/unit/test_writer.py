@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import multiprocessing
+import shutil
 import sqlite3
 import threading
 from collections import Counter
@@ -16,7 +17,7 @@ import pytest
 
 from holdfast.adapters.clock import SystemClock
 from holdfast.engine import Engine
-from holdfast.errors import Refused, Unavailable
+from holdfast.errors import Corrupt, Refused, Unavailable
 from holdfast.store import Turnstile, Tx, Writer, open_store
 from simulate.faults import SimClock, Wire
 
@@ -349,6 +350,22 @@ def test_a_writer_whose_thread_idles_closes_too(bench: Bench) -> None:
     bench.writer.close()
     with pytest.raises(Unavailable):
         asyncio.run(bench.writer.arun(put(b"y")))
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
+def test_nothing_is_written_to_a_store_that_its_path_no_longer_names(
+    bench: Bench, tmp_path: Path, replaced: bool
+) -> None:
+    aside = tmp_path / "aside.db"
+    bench.path.rename(aside)
+    if replaced:
+        shutil.copy(aside, bench.path)
+    with pytest.raises(Corrupt, match="removed or replaced"):
+        bench.writer.run(put(b"after"))
+    aside.rename(bench.path)
+    bench.writer.run(put(b"before"))
+    bench.writer.run(put(b"again"))
+    assert bench.blobs() == 2
 
 
 def _contend(folder: str, name: str, stop: Any) -> None:

@@ -10,7 +10,7 @@ from holdfast.agent.conversation import encode
 from holdfast.agent.journal import Effectful, Performed
 from holdfast.agent.loop import Job
 from holdfast.domain.model import CheckResult, Outcome
-from holdfast.errors import Corrupt, Refused
+from holdfast.errors import Refused
 
 
 async def undo(job: Job) -> Outcome:
@@ -51,5 +51,5 @@ def _walk(job: Job, here: str, there: str) -> Performed:
         raise Refused(f"someone changed since: {names}", code="changed_since")
     workspace.restore(there)
     if workspace.stage() != there:
-        raise Corrupt(f"the restored files are not tree {there}")
+        raise Refused(f"the restored files are not tree {there}", code="not_restored")
     return Performed(result=encode({"tree": there}))

@@ -115,9 +115,9 @@ class App:
         if name in self.given_models:
             return self.given_models[name]
         if name not in self._models:
-            from holdfast.adapters.models import resolve
+            from holdfast.adapters.models import REPLAY, resolve
 
-            if name.startswith("replay:"):
+            if name.partition(":")[0] == REPLAY:
                 return self._replayed(name)
             self._models[name] = resolve(
                 name,
@@ -132,12 +132,16 @@ class App:
         """`replay:ATTEMPT`: the recorded replies of an attempt of this store, played again."""
         from holdfast.adapters.models.replaying import ReplayingModel
         from holdfast.agent.loop import Reply
-        from holdfast.engine.record import attempt_record
+        from holdfast.engine.record import attempt_record, parse_attempt
         from holdfast.engine.rows import decode
 
         session = name.partition(":")[2]
+        parse_attempt(session)
         if not (self.home / STORE_NAME).exists():
-            raise Refused(f"there is no store at {self.home} to replay {session} from")
+            raise Refused(
+                f"there is no store at {self.home} to replay {session} from",
+                hint="run something first, or name another place with HOLDFAST_HOME",
+            )
         record = self.engine.read(attempt_record, session)
         replies = [
             decode(step.result, Reply).reply

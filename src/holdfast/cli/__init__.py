@@ -18,7 +18,7 @@ from io import TextIOWrapper
 from typing import NoReturn, TextIO
 
 from holdfast import __version__
-from holdfast.cli.console import Console
+from holdfast.cli.console import Console, OutputGone
 from holdfast.errors import HoldfastError, Refused
 
 EXIT_REFUSED = 2
@@ -124,6 +124,7 @@ def _dispatch(command: Command, words: list[str], console: Console) -> int:
     parser.set_defaults(command=command.name)
     module.configure(parser)
     try:
+        _refuse_other_encodings(words)
         arguments = parser.parse_args(words)
         return int(module.run(arguments, console))
     except SystemExit as stop:  # argparse has shown the help
@@ -135,10 +136,29 @@ def _dispatch(command: Command, words: list[str], console: Console) -> int:
     except KeyboardInterrupt:
         console.note("interrupted")
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output went away; so that the interpreter's own flush stays silent too:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_INTERRUPTED
+    except OutputGone as gone:
+        console.note(f"holdfast: {gone}")
+        return _silenced()
+    except BrokenPipeError:  # argparse's own help
+        return _silenced()
+
+
+def _silenced() -> int:
+    """Nobody reads our results: let the interpreter's own flush at the end be silent too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return EXIT_INTERRUPTED
+
+
+def _refuse_other_encodings(words: Sequence[str]) -> None:
+    """An argument that is no text can be neither stored nor shown."""
+    for number, word in enumerate(words, start=1):
+        if any("\ud800" <= character <= "\udfff" for character in word):
+            shown = word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            raise Refused(
+                f"argument {number} is not UTF-8: {shown}",
+                hint="write it in UTF-8, and see that LANG names a UTF-8 locale",
+                code="usage",
+            )
 
 
 _CLOSING = (

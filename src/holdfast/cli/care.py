@@ -17,8 +17,9 @@ from holdfast.app.goals import home_for
 from holdfast.cli.common import add_place
 from holdfast.cli.console import Console
 from holdfast.config import load
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, Refused
 from holdfast.store import care
+from holdfast.worker.liveness import workers
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +64,13 @@ def _restore(arguments: argparse.Namespace, store: Path, folder: Path, console: 
     source = arguments.file or (known[-1] if known else None)
     if source is None:
         raise NotFound(f"there is no backup in {folder}")
+    busy = workers(store.parent)
+    if busy:
+        raise Refused(
+            f"{busy[0]} works on this store; what it writes would be lost",
+            hint="interrupt it with Ctrl-C, then restore",
+            code="in_use",
+        )
     aside = None
     if not arguments.dry_run:
         aside = care.restore(store, source, stamp_ms=SystemClock().now_ms())

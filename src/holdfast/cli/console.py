@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.look import plain
@@ -25,6 +26,10 @@ def colours() -> bool:
     return sys.stdout.isatty() and not dumb and not os.environ.get("NO_COLOR")
 
 
+class OutputGone(Exception):
+    """The reader of our results went away, or the disk they go to is full."""
+
+
 class Console:
     """Writes one invocation's output. With `json`, stdout carries JSON and nothing else."""
 
@@ -34,8 +39,7 @@ class Console:
     def say(self, text: str = "") -> None:
         """A line for a person; silent with `--json`."""
         if not self.json:
-            sys.stdout.write(plain(text) + "\n")
-            sys.stdout.flush()  # in step with stderr, which is not buffered
+            _print(plain(text))
 
     def page(self) -> Page:
         """An empty page for stdout as it is: as wide as the terminal, unlimited in a pipe.
@@ -54,18 +58,18 @@ class Console:
     def show(self, page: Page) -> None:
         """A page for a person; silent with `--json`."""
         if not self.json:
-            sys.stdout.writelines(f"{row}\n" for row in page.lines(colour=colours()))
-            sys.stdout.flush()
+            for row in page.lines(colour=colours()):
+                _print(row)
 
     def emit(self, value: Mapping[str, Any]) -> None:
         """One JSON object on a line of its own, flushed, so that streams can be followed."""
-        sys.stdout.write(json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n")
-        sys.stdout.flush()
+        _print(json.dumps(value, ensure_ascii=True, separators=(",", ":")))
 
     def note(self, text: str) -> None:
-        """Progress, on stderr."""
-        sys.stderr.write(plain(text) + "\n")
-        sys.stderr.flush()
+        """Progress, on stderr. Nobody has to listen: work goes on when the terminal is gone."""
+        with suppress(OSError):
+            sys.stderr.write(plain(text) + "\n")
+            sys.stderr.flush()
 
     def refuse(self, message: str, *, hint: str = "", code: str = "refused", exit_code: int) -> int:
         """An error with its remedy; with `--json` also an object on stdout. Returns `exit_code`."""
@@ -73,3 +77,11 @@ class Console:
             self.emit({"type": "error", "code": code, "message": message, "hint": hint})
         self.note(f"holdfast: {message}" + (f"\n  {hint}" if hint else ""))
         return exit_code
+
+
+def _print(line: str) -> None:
+    try:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()  # in step with stderr, and streams can be followed
+    except OSError as error:
+        raise OutputGone(f"cannot write the output: {error.strerror}") from error

@@ -25,7 +25,8 @@ def need(tx: Tx, noun: str, **key: int) -> Row:
     """The row of a goal, plan, task or attempt, or `NotFound` naming it."""
     row = tx.one(f"{noun}.get", **key)
     if row is None:
-        raise NotFound(f"there is no {noun} {'.'.join(str(part) for part in key.values())}")
+        name = ".".join(str(part) for part in key.values())
+        raise NotFound(f"there is no {noun} {name}", hint=f"see those there are: holdfast {noun}")
     return row
 
 

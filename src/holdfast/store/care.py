@@ -6,10 +6,12 @@ and counts only once the copy passed too. Restoring moves the damaged store asid
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
-from holdfast.errors import Corrupt, NotFound, Refused
+from holdfast.errors import Corrupt, NotFound, Refused, Unavailable
 from holdfast.store.database import APPLICATION_ID, open_reader, translated
 
 BACKUPS_KEPT = 3
@@ -20,6 +22,8 @@ def check(path: Path) -> list[str]:
     with translated(path):
         connection = open_reader(path)
         try:
+            if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+                return ["it is no store of Holdfast"]
             problems = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
             problems = [] if problems == ["ok"] else problems
             for row in connection.execute("PRAGMA foreign_key_check"):
@@ -65,10 +69,35 @@ def restore(path: Path, source: Path, *, stamp_ms: int) -> Path | None:
     """Put a checked backup in the store's place; returns where the old store was moved to."""
     if not source.is_file():
         raise NotFound(f"there is no backup {source}")
+    _own(source)
     problems = check(source)
     if problems:
         raise Corrupt(f"the backup is damaged too: {problems[0]}", hint="choose an older one")
-    _own(source)
+    making = path.with_suffix(".restoring")
+    try:
+        _copy(source, making)
+        aside = _move_aside(path, stamp_ms)
+        making.rename(path)
+        _sync(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            making.unlink()
+        raise Unavailable(
+            f"the backup could not be put in place: {error.strerror}",
+            hint="make room or check the permissions, then `holdfast restore` again",
+        ) from error
+    return aside
+
+
+def _copy(source: Path, target: Path) -> None:
+    """The whole copy is on disk before anything is moved: a full disk must not cost the store."""
+    target.touch(mode=0o600)
+    target.write_bytes(source.read_bytes())
+    target.chmod(0o600)
+    _sync(target)
+
+
+def _move_aside(path: Path, stamp_ms: int) -> Path | None:
     aside: Path | None = None
     if path.exists():
         aside = path.with_name(f"{path.name}.damaged-{stamp_ms}")
@@ -77,11 +106,15 @@ def restore(path: Path, source: Path, *, stamp_ms: int) -> Path | None:
         leftover = path.with_name(path.name + suffix)
         if leftover.exists():
             leftover.rename(leftover.with_name(f"{leftover.name}.damaged-{stamp_ms}"))
-    making = path.with_suffix(".restoring")
-    making.write_bytes(source.read_bytes())
-    making.chmod(0o600)
-    making.rename(path)
     return aside
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def backups(folder: Path) -> list[Path]:

@@ -9,6 +9,9 @@ A batch is run without savepoints, which would copy every page it touches. When 
 raises, all of it is rolled back and run again, each job in a savepoint. So a job may be run twice:
 it is a function of its transaction, and its effects leave it only through its result.
 
+Every commit first looks whether the path still names the file that was opened: who writes on to a
+store that was removed or restored beside it would lose all of it without a word.
+
 Between processes two `flock`s stand before BEGIN IMMEDIATE: who wants to write queues at `next`,
 then at `write`. SQLite's own busy retry sleeps and starves; the kernel's queue does not. A process
 that is stopped inside holds the others up, but not for ever: they are told who it is.
@@ -27,7 +30,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from holdfast.domain.ports import Clock
-from holdfast.errors import Unavailable
+from holdfast.errors import Corrupt, Unavailable
 from holdfast.store.database import translated
 from holdfast.store.gates import Gate, held_by, holder
 from holdfast.store.tx import Tx
@@ -101,6 +104,7 @@ class Writer:
     ) -> None:
         self._connection, self._path, self._clock = connection, path, clock
         self._turnstile = turnstile
+        self._file = _file_at(path)
         self._state = threading.Condition()
         self._queue: deque[_Job[Any]] = deque()
         self._led = False
@@ -216,6 +220,11 @@ class Writer:
                 self._transact(batch)
 
     def _transact(self, batch: list[_Job[Any]]) -> None:
+        if _file_at(self._path) != self._file:
+            raise Corrupt(
+                f"the store {self._path} was removed or replaced while it was in use",
+                hint="look at what is there now with `holdfast check`, then `holdfast resume`",
+            )
         with translated(self._path):
             try:
                 with self._transaction():
@@ -262,6 +271,15 @@ class Writer:
             if self._connection.in_transaction:
                 execute("ROLLBACK")
             raise
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Which file a path names: what is written to one that it no longer names is lost."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _tell(batch: list[_Job[Any]]) -> None:

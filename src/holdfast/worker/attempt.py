@@ -27,7 +27,7 @@ from holdfast.domain.model import Claim, Outcome
 from holdfast.domain.ports import Progress
 from holdfast.engine import brief as store_bundle
 from holdfast.engine import renew, settle
-from holdfast.errors import FailureClass, HoldfastError, Refused, Stale, Unavailable
+from holdfast.errors import Corrupt, FailureClass, HoldfastError, Refused, Stale, Unavailable
 from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
 from holdfast.worker.gather import gather
@@ -77,6 +77,8 @@ async def _perform(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]
         outcome = await _execute(shop, claim, bundle, workspace, base_tree)
     except Stale:
         raise
+    except Corrupt:
+        raise  # a damaged store is no fault of the task: restored, the attempt goes on
     except Unavailable as error:
         return await _fail(shop, claim, "transient", error.code, str(error)), None
     except HoldfastError as error:

@@ -67,5 +67,11 @@ def is_dead(home: Path, worker: str) -> bool:
     return True
 
 
+def workers(home: Path) -> list[str]:
+    """The workers of a home that are alive, by their locks: the store is not asked."""
+    names = sorted(path.stem for path in (home / "run").glob("*.lock"))
+    return [name for name in names if not is_dead(home, name)]
+
+
 def _lock_path(home: Path, worker: str) -> Path:
     return home / "run" / f"{worker}.lock"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.adapters.models.keys import require_key
 from holdfast.adapters.models.prices import Price, price
 from holdfast.domain.ports import Model
 from holdfast.errors import Refused
@@ -68,6 +69,7 @@ def resolve(
 
 
 def _openai(asked: Asked) -> Model:
+    require_key(f"openai:{asked.model}", asked.environ, "OPENAI_API_KEY", "OPENAI_BASE_URL")
     from holdfast.adapters.models.openai import OpenAICompatibleModel  # noqa: PLC0415  see above
 
     return OpenAICompatibleModel(
@@ -102,6 +104,8 @@ def _scripted(asked: Asked) -> Model:
 
 
 def _anthropic(asked: Asked) -> Model:
+    key, address = "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"
+    require_key(f"anthropic:{asked.model}", asked.environ, key, address)
     try:
         from holdfast.adapters.models.anthropic import AnthropicModel  # noqa: PLC0415  see above
     except ImportError as error:
@@ -124,6 +128,7 @@ def _hosted(provider: str, key: str, extra: str = "") -> Callable[[Asked], Model
     """A provider that pydantic-ai reaches: where its key is found, and the extra it needs."""
 
     def make(asked: Asked) -> Model:
+        require_key(f"{provider}:{asked.model}", asked.environ, key)
         from holdfast.adapters.models.hosted import HostedModel  # noqa: PLC0415  see above
 
         return HostedModel(
@@ -170,13 +175,14 @@ _EXAMPLES: Mapping[str, str] = {
     "scripted": "scripted:replies.toml",
     "anthropic": "anthropic:claude-sonnet-5-5",
 }
+REPLAY = "replay"  # the one provider that needs a store, so `App.model` makes it
 
 
 def _unknown_provider(spec: str, provider: str) -> Refused:
     from difflib import get_close_matches  # noqa: PLC0415  only on the way to an error
 
-    near = get_close_matches(provider, list(PROVIDERS), n=1)
-    known = ", ".join(PROVIDERS)
+    names = [*PROVIDERS, REPLAY]
+    near, known = get_close_matches(provider, names, n=1), ", ".join(names)
     return Refused(
         f"there is no model provider {provider!r} in {spec!r}; there are {known}",
         hint=f"did you mean {near[0]}:…?" if near else f"such as {_EXAMPLES['ollama']}",

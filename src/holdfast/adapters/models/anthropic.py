@@ -17,8 +17,8 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from holdfast.adapters.models import transport
 from holdfast.adapters.models.direct import DirectModel
+from holdfast.adapters.models.keys import missing_key
 from holdfast.adapters.models.prices import Price
-from holdfast.errors import Refused
 
 PUBLIC_HOST = "api.anthropic.com"
 PUBLIC_URL = f"https://{PUBLIC_HOST}"
@@ -46,11 +46,7 @@ class AnthropicModel(DirectModel):
         endpoint = transport.checked_url(base_url or PUBLIC_URL, variable="ANTHROPIC_BASE_URL")
         api_key = transport.checked_key(api_key, variable="ANTHROPIC_API_KEY")
         if urlsplit(endpoint).hostname == PUBLIC_HOST and not api_key:
-            raise Refused(
-                f"anthropic:{model} needs a key, and ANTHROPIC_API_KEY is not set",
-                hint="set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own",
-                code="missing_key",
-            )
+            raise missing_key(f"anthropic:{model}", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
         self._client = transport.open_client(
             endpoint,
             timeout_s=timeout_s,

@@ -16,6 +16,7 @@ from pydantic_ai.settings import ModelSettings
 
 from holdfast.adapters.models import transport
 from holdfast.adapters.models.direct import DirectModel
+from holdfast.adapters.models.keys import missing_key
 from holdfast.adapters.models.prices import Price
 from holdfast.errors import Refused
 
@@ -43,11 +44,7 @@ class HostedModel(DirectModel):
     ) -> None:
         api_key = transport.checked_key(environ.get(key, ""), variable=key)
         if not api_key:
-            raise Refused(
-                f"{provider}:{model} needs a key, and {key} is not set",
-                hint=f"set {key}",
-                code="missing_key",
-            )
+            raise missing_key(f"{provider}:{model}", key)
         variable = f"{provider.upper().replace('-', '_')}_BASE_URL"
         base_url = environ.get(variable, "")
         if base_url:

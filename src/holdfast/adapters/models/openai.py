@@ -19,8 +19,8 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from holdfast.adapters.models import transport
 from holdfast.adapters.models.direct import DirectModel
+from holdfast.adapters.models.keys import missing_key
 from holdfast.adapters.models.prices import Price
-from holdfast.errors import Refused
 
 PUBLIC_HOST = "api.openai.com"
 PUBLIC_URL = f"https://{PUBLIC_HOST}/v1"
@@ -44,11 +44,7 @@ class OpenAICompatibleModel(DirectModel):
         endpoint = transport.checked_url(base_url or PUBLIC_URL, variable="OPENAI_BASE_URL")
         api_key = transport.checked_key(api_key, variable="OPENAI_API_KEY")
         if urlsplit(endpoint).hostname == PUBLIC_HOST and not api_key:
-            raise Refused(
-                f"openai:{model} needs a key, and OPENAI_API_KEY is not set",
-                hint="set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own",
-                code="missing_key",
-            )
+            raise missing_key(f"openai:{model}", "OPENAI_API_KEY", "OPENAI_BASE_URL")
         self._client = transport.open_client(
             endpoint,
             timeout_s=timeout_s,

@@ -23,7 +23,9 @@ from holdfast.errors import ModelError, Refused, Unavailable
 
 REPLY_BYTES_MAX = 32_000_000
 CONNECT_S_MAX = 10.0
-PROBE_S_MAX = 3.0  # a refusal is due within 5 s, and loading a provider's library takes up to 1.5
+PROBE_S_MAX = (
+    2.0  # a refusal is due within 5 s; loading a library takes 1.5, and twice that at work
+)
 # Local servers need no key, but the SDKs insist on a text.
 NO_KEY = "no-key"
 T = TypeVar("T")
