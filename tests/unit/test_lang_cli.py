@@ -71,6 +71,15 @@ def test_limits_are_flags(capsys: pytest.CaptureFixture[str]) -> None:
     assert go(capsys, "eval", "--loop-iterations", "5000", "-e", source)[:2] == (0, "5000\n")
 
 
+@pytest.mark.parametrize("words", [("--wall-s", "nan"), ("--wall-s", "-1"), ("--fuel", "0")])
+def test_a_limit_that_is_no_limit_is_refused(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, str]
+) -> None:
+    code, _, err = go(capsys, "eval", *words, "-e", "1")
+    assert code == 2
+    assert f"{words[0]} must be a number above 0" in err
+
+
 def test_cases_report_what_failed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     cases = [
         {"expr": "(+ 1 1)", "expect": 2},

@@ -68,6 +68,9 @@ def limits_of(arguments: argparse.Namespace) -> Limits:
 
     names = ("wall_s", "loop_iterations", "fuel")
     found = {name: getattr(arguments, name) for name in names}
+    for name, each in found.items():
+        if each is not None and not 0 < each < 1e15:
+            raise Refused(f"--{name.replace('_', '-')} must be a number above 0")
     return replace(Limits(), **{name: each for name, each in found.items() if each is not None})
 
 
@@ -98,7 +101,8 @@ def _source(arguments: argparse.Namespace) -> str:
 
 def _read(name: str) -> str:
     try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"cannot read {name}: {error}") from error
 
