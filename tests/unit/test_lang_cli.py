@@ -124,6 +124,34 @@ def test_cases_report_what_failed(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert go(capsys, "cases", str(path))[0] == 2
 
 
+@pytest.mark.parametrize("text", ["nope", '{"cases": 5}', "5", '"x"', "[" * 100_000, "\xff", ""])
+def test_a_file_that_holds_no_cases_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "cases.json"
+    path.write_text(text, encoding="latin-1")
+    assert go(capsys, "cases", str(path), "--json")[0] == (2 if text else 0)
+
+
+def test_a_case_that_is_none_is_one_failed_case(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    good = {"expr": "1", "expect": 1}
+    bad = [
+        5, None, [], {}, {"expr": 5}, {"expr": None, "expect": 1}, {**good, "expect": {"$set": 5}},
+        {**good, "tools": 5}, {**good, "ctx": 5}, {**good, "memory": [1]}, {**good, "history": 3},
+        {**good, "journal": [1]}, {**good, "prints": 7}, {**good, "journal_after": 1},
+        {**good, "expect": {"$nonsense": 1}}, {"expr": "(+ 1", "expect": 1}, {"expr": "\ud800"},
+    ]  # fmt: skip
+    path = tmp_path / "cases.json"
+    path.write_text(json.dumps([good, *bad, good]))
+    code, out, _ = go(capsys, "cases", str(path), "--json")
+    found = json.loads(out)
+    assert (code, found["passed"], found["skipped"]) == (1, 2, 0)
+    assert len(found["failed"]) == len(bad)
+    assert all(set(each) == {"expr", "expected", "got"} for each in found["failed"])
+
+
 def test_the_manual_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert go(capsys, "manual")[1].startswith("# PTC-Lisp")
     assert json.loads(go(capsys, "manual", "--json")[1])["manual"].startswith("# PTC-Lisp")

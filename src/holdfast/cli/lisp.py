@@ -114,7 +114,7 @@ def _data(text: str | None) -> dict[str, Any]:
         text = _read(text)
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(f"--data is no JSON: {error}") from error
     if not isinstance(found, dict):
         raise Refused("--data must be a JSON object", hint="--data '{\"rows\": […]}'")
@@ -186,7 +186,7 @@ def cases(arguments: argparse.Namespace, console: Console) -> int:
 
     try:
         found = runner.load(_read(arguments.file))
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise Refused(f"{arguments.file} holds no cases: {error}") from error
     outcome = runner.run_cases(found, limits=limits_of(arguments))
     if not console.json:
