@@ -2,6 +2,10 @@
 
 import io
 import json
+import os
+import pty
+import select
+import sys
 from pathlib import Path
 
 import pytest
@@ -170,3 +174,42 @@ def test_the_session_keeps_definitions_and_goes_on_after_errors(
     code, out, _ = go(capsys, "repl", "--json")
     endings = [json.loads(line)["ending"] for line in out.splitlines()]
     assert endings == ["value", "error"]
+
+
+def test_a_session_on_a_terminal_edits_completes_remembers_and_survives_an_interrupt(
+    tmp_path: Path,
+) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:  # pragma: no cover  # becomes the session
+        home = {**os.environ, "HOME": str(tmp_path), "TERM": "xterm"}
+        os.execve(sys.executable, [sys.executable, "-m", "holdfast", "lisp", "repl"], home)
+    seen = ""
+
+    def see(text: str) -> None:
+        nonlocal seen
+        while text not in seen:
+            assert select.select([terminal], [], [], 20)[0], seen
+            seen += os.read(terminal, 4096).decode()
+        seen = seen[seen.index(text) + len(text) :]
+
+    turns = [
+        ("(def answer 41)\r", "#'answer"),
+        ("(+ answer\r", "..."),
+        ("1)\r", "\n42"),
+        ("(upc\t", "upcase"),
+        (' "a")\r', '\n"A"'),
+        ("(inc nil)\r", "type_error"),
+        ("(half \x03", "interrupted"),
+        ("answer\r", "\n41"),
+        ("\x1b[A\x1b[A\r", "type_error"),
+    ]
+    see("lisp> ")
+    for typed, shown in turns:
+        os.write(terminal, typed.encode())
+        see(shown)
+        if not shown.startswith(("...", "upcase")):
+            see("lisp> ")
+    os.write(terminal, b"\x04")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    os.close(terminal)
+    assert "(def answer 41)" in (tmp_path / lisp.HISTORY_FILE).read_text()

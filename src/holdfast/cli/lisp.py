@@ -213,10 +213,19 @@ def repl(arguments: argparse.Namespace, console: Console) -> int:
     if interactive:
         _line_editing(memory)
         console.note('PTC-Lisp; (apropos "part") finds, (doc \'name) explains, end of input leaves')
-    while (source := _program(interactive, limits)) is not None:
-        if not source.strip():
+    while True:
+        try:
+            source = _program(interactive, limits)
+            if source is None:
+                return 0
+            if not source.strip():
+                continue
+            result = run_program(source, memory=memory, history=history, limits=limits, cache=cache)
+        except KeyboardInterrupt:
+            if not interactive:
+                raise
+            console.note("interrupted; end of input leaves")
             continue
-        result = run_program(source, memory=memory, history=history, limits=limits, cache=cache)
         if console.json:
             console.emit(report(result))
         else:
@@ -224,7 +233,6 @@ def repl(arguments: argparse.Namespace, console: Console) -> int:
         memory.clear()
         memory.update(result.memory)
         history = tuple(result.history)
-    return 0
 
 
 def _program(interactive: bool, limits: Limits) -> str | None:
