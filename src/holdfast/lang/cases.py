@@ -33,7 +33,7 @@ def _boom(args: dict[str, Any]) -> Any:
 TOOLS: Mapping[str, ToolFunction] = {"echo": dict, "add": _add, "boom": _boom}
 
 
-def run_cases(cases: Iterable[Case], *, limits: Limits | None = None) -> dict[str, Any]:
+def run_cases(cases: Iterable[Any], *, limits: Limits | None = None) -> dict[str, Any]:
     """`{"passed": n, "failed": [{"expr", "expected", "got"}…], "skipped": n}`.
 
     A case marked `optional` that fails counts as skipped.
