@@ -2,6 +2,10 @@
 
 import io
 import json
+import os
+import pty
+import select
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,6 +75,15 @@ def test_limits_are_flags(capsys: pytest.CaptureFixture[str]) -> None:
     assert go(capsys, "eval", "--loop-iterations", "5000", "-e", source)[:2] == (0, "5000\n")
 
 
+@pytest.mark.parametrize("words", [("--wall-s", "nan"), ("--wall-s", "-1"), ("--fuel", "0")])
+def test_a_limit_that_is_no_limit_is_refused(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, str]
+) -> None:
+    code, _, err = go(capsys, "eval", *words, "-e", "1")
+    assert code == 2
+    assert f"{words[0]} must be a number above 0" in err
+
+
 def test_cases_report_what_failed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     cases = [
         {"expr": "(+ 1 1)", "expect": 2},
@@ -115,6 +128,34 @@ def test_cases_report_what_failed(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert go(capsys, "cases", str(path))[0] == 2
 
 
+@pytest.mark.parametrize("text", ["nope", '{"cases": 5}', "5", '"x"', "[" * 100_000, "\xff", ""])
+def test_a_file_that_holds_no_cases_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "cases.json"
+    path.write_text(text, encoding="latin-1")
+    assert go(capsys, "cases", str(path), "--json")[0] == (2 if text else 0)
+
+
+def test_a_case_that_is_none_is_one_failed_case(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    good = {"expr": "1", "expect": 1}
+    bad = [
+        5, None, [], {}, {"expr": 5}, {"expr": None, "expect": 1}, {**good, "expect": {"$set": 5}},
+        {**good, "tools": 5}, {**good, "ctx": 5}, {**good, "memory": [1]}, {**good, "history": 3},
+        {**good, "journal": [1]}, {**good, "prints": 7}, {**good, "journal_after": 1},
+        {**good, "expect": {"$nonsense": 1}}, {"expr": "(+ 1", "expect": 1}, {"expr": "\ud800"},
+    ]  # fmt: skip
+    path = tmp_path / "cases.json"
+    path.write_text(json.dumps([good, *bad, good]))
+    code, out, _ = go(capsys, "cases", str(path), "--json")
+    found = json.loads(out)
+    assert (code, found["passed"], found["skipped"]) == (1, 2, 0)
+    assert len(found["failed"]) == len(bad)
+    assert all(set(each) == {"expr", "expected", "got"} for each in found["failed"])
+
+
 def test_the_manual_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert go(capsys, "manual")[1].startswith("# PTC-Lisp")
     assert json.loads(go(capsys, "manual", "--json")[1])["manual"].startswith("# PTC-Lisp")
@@ -133,3 +174,42 @@ def test_the_session_keeps_definitions_and_goes_on_after_errors(
     code, out, _ = go(capsys, "repl", "--json")
     endings = [json.loads(line)["ending"] for line in out.splitlines()]
     assert endings == ["value", "error"]
+
+
+def test_a_session_on_a_terminal_edits_completes_remembers_and_survives_an_interrupt(
+    tmp_path: Path,
+) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:  # pragma: no cover  # becomes the session
+        home = {**os.environ, "HOME": str(tmp_path), "TERM": "xterm"}
+        os.execve(sys.executable, [sys.executable, "-m", "holdfast", "lisp", "repl"], home)
+    seen = ""
+
+    def see(text: str) -> None:
+        nonlocal seen
+        while text not in seen:
+            assert select.select([terminal], [], [], 20)[0], seen
+            seen += os.read(terminal, 4096).decode()
+        seen = seen[seen.index(text) + len(text) :]
+
+    turns = [
+        ("(def answer 41)\r", "#'answer"),
+        ("(+ answer\r", "..."),
+        ("1)\r", "\n42"),
+        ("(upc\t", "upcase"),
+        (' "a")\r', '\n"A"'),
+        ("(inc nil)\r", "type_error"),
+        ("(half \x03", "interrupted"),
+        ("answer\r", "\n41"),
+        ("\x1b[A\x1b[A\r", "type_error"),
+    ]
+    see("lisp> ")
+    for typed, shown in turns:
+        os.write(terminal, typed.encode())
+        see(shown)
+        if not shown.startswith(("...", "upcase")):
+            see("lisp> ")
+    os.write(terminal, b"\x04")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    os.close(terminal)
+    assert "(def answer 41)" in (tmp_path / lisp.HISTORY_FILE).read_text()

@@ -280,3 +280,43 @@ def test_integers_longer_than_pythons_own_limit_print() -> None:
     result = run("(count (str (reduce * (map (fn [_] 10) (range 5000)))))")
     assert result.value == 5001
     assert run("(str (- (reduce * (map (fn [_] 10) (range 4500)))))").value.startswith("-1000")
+
+
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        ("(java.util.Date. 1000000000000000000000)", "arithmetic_error"),
+        ("(.plusDays (LocalDate/parse \"9999-12-31\") 1)", "arithmetic_error"),
+        ('(Instant/parse "0001-01-01T00:00:00+18:00")', "arithmetic_error"),
+        ('(format "%c" 55296)', "type_error"),
+        ("(char 55296)", "type_error"),
+    ],
+)  # fmt: skip
+def test_no_value_is_made_that_could_not_be_shown(source: str, code: str) -> None:
+    result = run(source)
+    assert result.error is not None
+    assert (result.error.code, result.error.line) == (code, 1)
+
+
+def test_half_characters_never_become_part_of_a_string() -> None:
+    source = '(json/parse-string "[\\"\\\\ud800\\", {\\"\\\\udc00\\": \\"\\\\ud83d\\\\ude00\\"}]")'
+    assert run(source).value == ("\ufffd", {"\ufffd": "😀"})
+    assert run('"\ud800"').value == "\ufffd"
+    assert run("\ud800").error is not None
+
+
+def test_json_text_that_is_never_closed_is_scanned_once() -> None:
+    # A second scan from each quote would take hours: the fuel of the run bounds one.
+    source = '(json/parse-string (str "\\"" (apply str (repeat 400000 "\\\\\\""))))'
+    assert run(source).value is None
+    assert run('(json/parse-lines "1\n\n{\\"a\\":\\"\u2028\\"}\r\nx")').value == (
+        1,
+        {"a": "\u2028"},
+        None,
+    )
+
+
+def test_an_error_about_a_name_of_any_length_is_short() -> None:
+    error = run("x" * 500_000).error
+    assert error is not None
+    assert len(error.render()) < 6_000

@@ -8,7 +8,7 @@ import pytest
 from holdfast.lang import wire
 from holdfast.lang.api import LangError
 from holdfast.lang.run import run
-from holdfast.lang.values import Stored
+from holdfast.lang.values import Stored, keyword
 
 
 class Session:
@@ -100,3 +100,27 @@ def test_host_objects_cannot_be_sent() -> None:
         wire.encode(object())
     with pytest.raises(LangError):
         wire.encode(lambda: 1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{"$inst": 10**20}, {"$inst": -(10**17)}, {"$instant": 10**30}, {"$date": 10**8},
+     {"$date": -(10**6)}, {"$duration": 10**30}],
+)  # fmt: skip
+def test_a_time_that_could_not_be_shown_is_no_encoded_value(data: dict[str, int]) -> None:
+    with pytest.raises(LangError):
+        wire.decode(data)
+
+
+def test_what_is_encoded_or_decoded_is_text_that_every_file_takes() -> None:
+    half, pair = "a\ud800", "\ud83d\ude00"
+    for value in (half, (half,), {half: half}, {keyword("k"): pair}, frozenset({half}), f":{half}"):
+        json.dumps(wire.encode(value), ensure_ascii=False).encode()
+    assert wire.decode([half, pair, {half: 1}]) == ("a\ufffd", "😀", {"a\ufffd": 1})
+    assert wire.decode({"$str": f":{half}"}) == ":a\ufffd"
+
+
+def test_text_that_tells_alike_data_apart() -> None:
+    texts = [wire.canonical(each) for each in ([1], [True], [1.0], ["1"], {"b": 1, "a": 2})]
+    assert len(set(texts)) == 5
+    assert wire.canonical({"b": 1, "a": 2}) == wire.canonical({"a": 2, "b": 1})

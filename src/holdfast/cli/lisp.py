@@ -68,6 +68,9 @@ def limits_of(arguments: argparse.Namespace) -> Limits:
 
     names = ("wall_s", "loop_iterations", "fuel")
     found = {name: getattr(arguments, name) for name in names}
+    for name, each in found.items():
+        if each is not None and not 0 < each < 1e15:
+            raise Refused(f"--{name.replace('_', '-')} must be a number above 0")
     return replace(Limits(), **{name: each for name, each in found.items() if each is not None})
 
 
@@ -98,7 +101,8 @@ def _source(arguments: argparse.Namespace) -> str:
 
 def _read(name: str) -> str:
     try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"cannot read {name}: {error}") from error
 
@@ -110,7 +114,7 @@ def _data(text: str | None) -> dict[str, Any]:
         text = _read(text)
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(f"--data is no JSON: {error}") from error
     if not isinstance(found, dict):
         raise Refused("--data must be a JSON object", hint="--data '{\"rows\": […]}'")
@@ -182,7 +186,7 @@ def cases(arguments: argparse.Namespace, console: Console) -> int:
 
     try:
         found = runner.load(_read(arguments.file))
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise Refused(f"{arguments.file} holds no cases: {error}") from error
     outcome = runner.run_cases(found, limits=limits_of(arguments))
     if not console.json:
@@ -209,10 +213,19 @@ def repl(arguments: argparse.Namespace, console: Console) -> int:
     if interactive:
         _line_editing(memory)
         console.note('PTC-Lisp; (apropos "part") finds, (doc \'name) explains, end of input leaves')
-    while (source := _program(interactive, limits)) is not None:
-        if not source.strip():
+    while True:
+        try:
+            source = _program(interactive, limits)
+            if source is None:
+                return 0
+            if not source.strip():
+                continue
+            result = run_program(source, memory=memory, history=history, limits=limits, cache=cache)
+        except KeyboardInterrupt:
+            if not interactive:
+                raise
+            console.note("interrupted; end of input leaves")
             continue
-        result = run_program(source, memory=memory, history=history, limits=limits, cache=cache)
         if console.json:
             console.emit(report(result))
         else:
@@ -220,7 +233,6 @@ def repl(arguments: argparse.Namespace, console: Console) -> int:
         memory.clear()
         memory.update(result.memory)
         history = tuple(result.history)
-    return 0
 
 
 def _program(interactive: bool, limits: Limits) -> str | None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 Value = Any  # a value of the language; see the module's docstring
+_MESSAGE_CHARS = 2_000  # names and values in it may be of any length
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +83,7 @@ class LangError(Exception):
         hint: str = "",
         details: Mapping[str, Any] | None = None,
     ) -> None:
+        message = message if len(message) <= _MESSAGE_CHARS else f"{message[:_MESSAGE_CHARS]}…"
         super().__init__(code, message)
         self.code = code
         self.message = message

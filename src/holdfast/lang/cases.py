@@ -33,7 +33,7 @@ def _boom(args: dict[str, Any]) -> Any:
 TOOLS: Mapping[str, ToolFunction] = {"echo": dict, "add": _add, "boom": _boom}
 
 
-def run_cases(cases: Iterable[Case], *, limits: Limits | None = None) -> dict[str, Any]:
+def run_cases(cases: Iterable[Any], *, limits: Limits | None = None) -> dict[str, Any]:
     """`{"passed": n, "failed": [{"expr", "expected", "got"}…], "skipped": n}`.
 
     A case marked `optional` that fails counts as skipped.
@@ -42,20 +42,27 @@ def run_cases(cases: Iterable[Case], *, limits: Limits | None = None) -> dict[st
     failed: list[dict[str, Any]] = []
     cache = CodeCache()
     for case in cases:
-        try:
-            problem = run_case(case, limits or Limits(), cache)
-        except Exception as error:
-            # A case that breaks the runner is one failed case, not the end of the file.
-            got = f"{type(error).__name__}: {error}"[:200]
-            expected = case.get("expect", case.get("error"))
-            problem = {"expr": case.get("expr"), "expected": expected, "got": {"broken": got}}
+        problem = _judged(case, limits or Limits(), cache)
         if problem is None:
             passed += 1
-        elif case.get("optional"):
+        elif isinstance(case, Mapping) and case.get("optional"):
             skipped += 1
         else:
             failed.append(problem)
     return {"passed": passed, "failed": failed, "skipped": skipped}
+
+
+def _judged(case: Any, limits: Limits, cache: CodeCache) -> dict[str, Any] | None:
+    """`run_case`, where a case that breaks it is one failed case and not the end of the file."""
+    if not isinstance(case, Mapping) or type(case.get("expr")) is not str:
+        broken = {"broken": "a case is an object with an expr, which is a text"}
+        return {"expr": None, "expected": None, "got": broken}
+    try:
+        return run_case(case, limits, cache)
+    except Exception as error:
+        got = f"{type(error).__name__}: {error}"[:200]
+        expected = case.get("expect", case.get("error"))
+        return {"expr": case["expr"], "expected": expected, "got": {"broken": got}}
 
 
 def run_case(case: Case, limits: Limits, cache: CodeCache | None = None) -> dict[str, Any] | None:
@@ -175,11 +182,18 @@ def shown(result: Result) -> Any:
 
 
 def load(text: str) -> list[Case]:
-    """The cases of a file: a JSON list, or an object with a list under `cases`, or JSON lines."""
+    """The cases of a file: a JSON list, or an object with a list under `cases`, or JSON lines.
+
+    ValueError for anything else.
+    """
     try:
         found = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     except ValueError:
-        found = [json.loads(line) for line in text.splitlines() if line.strip()]
+        found = [json.loads(line) for line in text.split("\n") if line.strip()]
     if isinstance(found, dict):
         found = found.get("cases", [found])
-    return list(found)
+    if not isinstance(found, list):
+        raise ValueError("a list of cases is expected")
+    return found

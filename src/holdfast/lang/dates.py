@@ -2,7 +2,8 @@
 
 Owns parsing, printing and arithmetic of the four; the names and arities they are reached by are in
 the table of built-ins. Times are exact integers (milliseconds for `Date`, nanoseconds elsewhere),
-never floats. The proleptic Gregorian calendar of `datetime` bounds years to 1..9999.
+never floats. The proleptic Gregorian calendar of `datetime` bounds years to 1..9999, and no value
+can be made that it could not show.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ class Date(Temporal):
     ms: int
     NAME: ClassVar[str] = "date"
 
+    def __post_init__(self) -> None:
+        _check_day(self.ms // 86_400_000)
+
     def __str__(self) -> str:
         return instant_text(self.ms * 1_000_000)
 
@@ -48,6 +52,9 @@ class Instant(Temporal):
 
     ns: int
     NAME: ClassVar[str] = "instant"
+
+    def __post_init__(self) -> None:
+        _check_day(self.ns // (86_400 * NS))
 
     def __str__(self) -> str:
         return instant_text(self.ns)
@@ -60,6 +67,9 @@ class LocalDate(Temporal):
     day: int
     NAME: ClassVar[str] = "local-date"
 
+    def __post_init__(self) -> None:
+        _check_day(self.day)
+
     def __str__(self) -> str:
         return dt.date.fromordinal(self.day + EPOCH_DAY).isoformat()
 
@@ -70,6 +80,10 @@ class Duration(Temporal):
 
     ns: int
     NAME: ClassVar[str] = "duration"
+
+    def __post_init__(self) -> None:
+        if abs(self.ns) >= 2**63 * NS:
+            raise LangError("arithmetic_error", "the duration is longer than a Java one")
 
     def __str__(self) -> str:
         sign, rest = ("-", -self.ns) if self.ns < 0 else ("", self.ns)
@@ -85,6 +99,11 @@ class Duration(Temporal):
 
 
 TEMPORAL: tuple[type, ...] = (Date, Instant, LocalDate, Duration)
+
+
+def _check_day(day: int) -> None:
+    if not 1 <= day + EPOCH_DAY <= dt.date.max.toordinal():
+        raise LangError("arithmetic_error", "the date leaves the years 1 to 9999")
 
 
 def instant_text(ns: int) -> str:
@@ -151,10 +170,7 @@ def parse_legacy(text: str) -> Date:
 
 
 def shift_days(date: LocalDate, days: int) -> LocalDate:
-    day = date.day + days
-    if not 1 <= day + EPOCH_DAY <= dt.date.max.toordinal():
-        raise LangError("arithmetic_error", "the date leaves the years 1 to 9999")
-    return LocalDate(day)
+    return LocalDate(date.day + days)
 
 
 def now_ms() -> int:

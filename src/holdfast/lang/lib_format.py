@@ -93,7 +93,7 @@ def _text(kind: str, value: Value) -> str:
     if kind == "c":
         if type(value) is str and len(value) == 1:
             return value
-        if type(value) is int and 0 <= value < 0x110000:
+        if type(value) is int and 0 <= value < 0x110000 and not 0xD800 <= value < 0xE000:
             return chr(value)
         raise LangError("type_error", f"format: %c expects a character, got {type_name(value)}")
     if kind == "h":

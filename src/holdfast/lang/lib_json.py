@@ -15,9 +15,10 @@ from typing import Any
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.meter import ACTIVE, grow, refuse_size, spend, text_size
 from holdfast.lang.printer import number_text
-from holdfast.lang.values import entries, type_name
+from holdfast.lang.values import entries, type_name, whole
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# Also takes a string that is never closed, so that no text is scanned twice.
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
 def _refuse_constant(name: str) -> Any:
@@ -58,15 +59,15 @@ def from_json(value: Any) -> Value:
     if kind is list:
         return tuple([from_json(item) for item in value])
     if kind is dict:
-        return {key: from_json(item) for key, item in value.items()}
-    return value
+        return {whole(key): from_json(item) for key, item in value.items()}
+    return whole(value) if kind is str else value
 
 
 def parse_lines(text: Value) -> Value:
     """One value per line that holds JSON; blank lines are skipped, bad ones are nil."""
     if type(text) is not str:
         return None
-    return tuple([parse_string(line) for line in text.splitlines() if line.strip()])
+    return tuple([parse_string(line) for line in text.split("\n") if line.strip()])
 
 
 def generate_string(value: Value) -> str:

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from typing import Literal, NoReturn
 
 from holdfast.lang.api import LangError, Limits, Value
-from holdfast.lang.values import Keyword, keyword
+from holdfast.lang.values import Keyword, keyword, whole
 
 Kind = Literal["list", "vector", "map", "set", "fn", "symbol", "value", "regex"]
 
@@ -89,8 +89,8 @@ class Source:
     """A program's text and what errors need of it."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.starts = [0] + [at + 1 for at, char in enumerate(text) if char == "\n"]
+        self.text = whole(text)
+        self.starts = [0] + [at + 1 for at, char in enumerate(self.text) if char == "\n"]
 
     def position(self, offset: int) -> tuple[int, int]:
         line = bisect_right(self.starts, offset)
@@ -287,7 +287,7 @@ class _Reader:
                 hint='known are \\\\ \\" \\n \\t \\r \\b \\f \\uXXXX; write \\\\ for a backslash',
             )
 
-        return _join_surrogates(_ESCAPE.sub(replace, body))
+        return whole(_ESCAPE.sub(replace, body))
 
     def word(self, text: str, at: int, end: int) -> Form:
         if text[0] == ":":
@@ -344,10 +344,3 @@ class _Reader:
 def tokens_of(text: str) -> str:
     """Source without comments and with single spaces, to compare and to show."""
     return " ".join(found.group() for found in _TOKEN.finditer(text) if found.lastgroup != "skip")
-
-
-def _join_surrogates(text: str) -> str:
-    """\\ud83d\\ude00 written as two escapes is one character; a lone half becomes U+FFFD."""
-    if not any("\ud800" <= char <= "\udfff" for char in text):
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

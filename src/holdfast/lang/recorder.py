@@ -145,7 +145,7 @@ class FileJournal:
             self._generations[kind, key] = self._generations.get((kind, key), 0) + 1
 
     def _append(self, kind: str, key: str, row: Row | None) -> None:
-        line = json.dumps({"kind": kind, "key": key, "row": row}, ensure_ascii=False) + "\n"
+        line = json.dumps({"kind": kind, "key": key, "row": row}) + "\n"
         with self._lock:
             data = line.encode()
             while data:

@@ -404,6 +404,17 @@ def seq_items(value: Value) -> tuple[Value, ...]:
     raise LangError("type_error", f"expected a collection, got {type_name(value)}")
 
 
+def whole(text: str) -> str:
+    """Text that every file and channel takes: pairs of surrogates joined, lone ones U+FFFD."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 _COMBINING = re.compile(
     "(?:\r\n|[\U0001f1e6-\U0001f1ff]{2}|."
     "(?:[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0900-\u0903"

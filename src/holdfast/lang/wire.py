@@ -36,6 +36,7 @@ from holdfast.lang.values import (
     entries,
     keyword,
     type_name,
+    whole,
 )
 
 DEPTH_MAX = 200
@@ -69,7 +70,7 @@ def _encode(value: Value, depth: int) -> Any:
         # JSON readers, Python's among them, refuse long digit strings; hexadecimal is linear.
         return value if -INT_PLAIN < value < INT_PLAIN else {"$int": hex(value)}
     if kind is str:
-        return {"$str": value} if value.startswith(":") else value
+        return {"$str": whole(value)} if value.startswith(":") else whole(value)
     if kind is Keyword:
         return f":{value.name}"
     if kind is tuple:
@@ -96,7 +97,7 @@ def _encode_map(value: dict[Any, Value], depth: int) -> Any:
             plain = False
     if plain:
         return {
-            (f":{key.name}" if type(key) is Keyword else key): _encode(item, depth + 1)
+            (f":{key.name}" if type(key) is Keyword else whole(key)): _encode(item, depth + 1)
             for key, item in value.items()
         }
     return {
@@ -188,7 +189,7 @@ def _decode(data: Any, depth: int, revive: Revive, limits: Limits) -> Value:
     if data is None or kind is bool or kind is int or kind is float:
         return data
     if kind is str:
-        return keyword(data[1:]) if len(data) > 1 and data[0] == ":" else data
+        return keyword(data[1:]) if len(data) > 1 and data[0] == ":" else whole(data)
     if kind is list or kind is tuple:
         return tuple([_decode(item, depth + 1, revive, limits) for item in data])
     if kind is not dict:
@@ -204,7 +205,7 @@ def _decode(data: Any, depth: int, revive: Revive, limits: Limits) -> Value:
 def _decode_key(key: Any) -> Any:
     if type(key) is not str:
         raise LangError("type_error", "keys of encoded maps are texts")
-    return keyword(key[1:]) if len(key) > 1 and key[0] == ":" else key
+    return keyword(key[1:]) if len(key) > 1 and key[0] == ":" else whole(key)
 
 
 def _decode_tagged(
@@ -246,7 +247,7 @@ _TIMES: Mapping[str, Callable[[int], Value]] = {
 def _decode_text(tag: str, body: str, limits: Limits) -> Value:
     if tag == "$regex":
         return sent_regex(body, limits)
-    return {"$str": str, "$sym": Symbol, "$var": Var}[tag](body)
+    return {"$str": whole, "$sym": Symbol, "$var": Var}[tag](body)
 
 
 def _decode_int(body: str) -> int:
