@@ -47,7 +47,7 @@ def test_a_goal_is_decomposing_until_its_planning_task_has_proposed_its_tasks(de
     assert states(desk) == ("decomposing", ["planning running"])
     desk.work("passed", tasks=(task("a"), task("b", requires=("a",))), **PASSED)
     assert states(desk) == ("executing", ["planning succeeded", "model running"])
-    assert [row["state"] for row in desk.rows("SELECT state FROM tasks")] == [
+    assert [row["state"] for row in desk.rows("SELECT state FROM tasks ORDER BY id")] == [
         "succeeded",
         "ready",
         "blocked",
