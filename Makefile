@@ -78,6 +78,8 @@ bench: bench-setup  ## every benchmark beside its peers (ten minutes on an idle 
 	$(BIN)/python benchmarks/steps.py
 	$(BIN)/python benchmarks/lisp.py
 	$(BIN)/python benchmarks/trace.py
+	$(BIN)/python benchmarks/turn.py
+	$(BIN)/python benchmarks/recovery.py
 
 fuzz-lisp: setup-dev  ## ten minutes of fuzzing the reader and the analyser
 	HOLDFAST_FUZZ_S=600 $(BIN)/python -m pytest -q tests/lang/test_fuzz.py

@@ -4,7 +4,9 @@ The verbs of `python -m holdfast.trace`, over `--file`, else AGENTLOG_FILE, else
 repository, whose attempts are sessions, else agentlog.db:
 
   holdfast trace sessions
-  holdfast trace context --tokens 800
+  holdfast trace events --type failure     the incidents
+  holdfast trace why 42                    one of them: error, last output, diff, decision
+  holdfast trace context --tokens 800      the newest, as an agent's next context
   holdfast trace export --help
 """
 
@@ -26,16 +28,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run one verb; returns the exit code."""
     if arguments.file is None and not os.environ.get("AGENTLOG_FILE"):
-        arguments.file = _store()
+        home = _home()
+        if home is not None:
+            return _in_store(home, arguments, console)
     return commands.run(arguments, console)
 
 
-def _store() -> Path | None:
-    """The store of this repository, where there is one: its views are the trace's two names."""
+def _in_store(home: Path, arguments: argparse.Namespace, console: Console) -> int:
+    """Over the store of this repository, whose views have the trace's two names."""
+    from holdfast.app import STORE_NAME, build
+    from holdfast.app.evidence import StepTexts
+    from holdfast.config import load
+
+    arguments.file = home / STORE_NAME
+    app = build(load(Path()), home=home)
+    try:
+        return commands.run(arguments, console, step=StepTexts(app))
+    finally:
+        app.close()
+
+
+def _home() -> Path | None:
+    """The home of this repository's store, where there is one."""
     from holdfast.app import STORE_NAME
     from holdfast.app.goals import home_for
     from holdfast.config import load
 
     here = Path()
-    store = home_for(here, load(here).home) / STORE_NAME
-    return store if store.exists() else None
+    home = home_for(here, load(here).home)
+    return home if (home / STORE_NAME).exists() else None

@@ -61,8 +61,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
             _ARGUMENTS[row.name](verb)
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
-    """Run one verb; returns the exit code."""
+def run(
+    arguments: argparse.Namespace, output: Output, *, step: report.Step = lambda event: {}
+) -> int:
+    """Run one verb; returns the exit code. `step` is for `report.context`."""
+    arguments.step = step
     verb = next(row for row in VERBS if row.name == arguments.verb)
     path = arguments.file or file_of(os.environ)
     try:
@@ -133,7 +136,9 @@ def _tail(connection: sqlite3.Connection, arguments: argparse.Namespace, output:
 
 
 def _context(connection: sqlite3.Connection, arguments: argparse.Namespace, output: Output) -> int:
-    text = report.context(connection, arguments.tokens, session_id=arguments.session)
+    text = report.context(
+        connection, arguments.tokens, session_id=arguments.session, step=arguments.step
+    )
     _print_text(text, output)
     return 0
 
@@ -151,7 +156,11 @@ def _why(connection: sqlite3.Connection, arguments: argparse.Namespace, output: 
             output.note(f"no failure is recorded for {arguments.what}")
             return EXIT_FAILED
     text = report.context(
-        connection, arguments.tokens, session_id=arguments.session, failure=failure
+        connection,
+        arguments.tokens,
+        session_id=arguments.session,
+        failure=failure,
+        step=arguments.step,
     )
     _print_text(text, output)
     return 0

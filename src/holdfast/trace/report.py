@@ -19,6 +19,9 @@ from holdfast.trace import read
 from holdfast.trace.events import Event, Kind
 from holdfast.trace.tokens import MARGIN, count, pieces
 
+# The payload keys that a step's bytes hold and its event leaves out.
+Step = Callable[[Event], Mapping[str, Any]]
+
 TOKENS_MIN = 100
 _LINE_CHARS_MIN = 24
 _FOOTER_PIECES = 30
@@ -46,10 +49,12 @@ def context(
     *,
     session_id: str = "",
     failure: Event | None = None,
+    step: Step = lambda event: {},
 ) -> str:
     """The latest failure (of a session, if one is named) with all that explains it.
 
     At most `max_tokens` tokens, but never less than 100. Without any failure: the session's state.
+    `step` gives what an event only points to, under the event's own keys, redacted.
     """
     if failure is None:
         found = read.last(connection, "failure", session_id=session_id)
@@ -62,7 +67,7 @@ def context(
     row = read.session(connection, session_id)
     if row is None:
         return "No session is recorded.\n"
-    sections = _sections(connection, row, failure)
+    sections = _sections(connection, row, failure, step)
     return _fit(_header(row), sections, max(max_tokens, TOKENS_MIN))
 
 
@@ -136,7 +141,7 @@ def _header(row: read.SessionRow) -> str:
 
 
 def _sections(
-    connection: sqlite3.Connection, row: read.SessionRow, failure: Event | None
+    connection: sqlite3.Connection, row: read.SessionRow, failure: Event | None, step: Step
 ) -> list[_Section]:
     session_id = row["session_id"]
     sections = [] if failure is None else _failure(failure)
@@ -149,7 +154,9 @@ def _sections(
     )
     for kind, make in kinds:
         found = read.last(connection, kind, session_id=session_id, before=before)
-        sections += [section for event in found for section in make(event.payload)]
+        sections += [
+            section for event in found for section in make({**event.payload, **step(event)})
+        ]
     return [*sections, _about(connection, row, failure)]
 
 
