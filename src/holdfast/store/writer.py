@@ -20,6 +20,7 @@ that is stopped inside holds the others up, but not for ever: they are told who 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 import time
