@@ -165,7 +165,7 @@ async def ask(job: Job, talk: Conversation, name: str) -> Reply:
 async def _ask_one(job: Job, talk: Conversation, key: str) -> Reply:
     """Ask one model as a step; the reply is compared with how it was read when recorded."""
     model, request = talk.model, talk.request()
-    wanted = _reserve(talk)
+    wanted = Usage(tokens_in=talk.tokens, tokens_out=OUTPUT_RESERVE_TOKENS)
     specs = {spec.name: spec for spec in job.bundle.tools}
 
     async def perform() -> Performed:
@@ -387,10 +387,6 @@ async def check(job: Job, key: str) -> tuple[CheckResult, ...]:
 
 def _deadline(job: Job) -> float | None:
     return None if job.clock is None else job.clock.monotonic_s() + job.bundle.task.policy.attempt_s
-
-
-def _reserve(talk: Conversation) -> Usage:
-    return Usage(tokens_in=talk.tokens, tokens_out=OUTPUT_RESERVE_TOKENS)
 
 
 def _same_reading(key: str, said: Reply, now: Actions) -> None:

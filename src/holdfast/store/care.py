@@ -6,6 +6,8 @@ and counts only once the copy passed too. Restoring moves the damaged store asid
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -78,8 +80,12 @@ def restore(path: Path, source: Path, *, stamp_ms: int) -> Path | None:
         if leftover.exists():
             leftover.rename(leftover.with_name(f"{leftover.name}.damaged-{stamp_ms}"))
     making = path.with_suffix(".restoring")
-    making.write_bytes(source.read_bytes())
-    making.chmod(0o600)
+    making.unlink(missing_ok=True)
+    making.touch(mode=0o600)
+    with making.open("r+b") as copy, source.open("rb") as original:
+        shutil.copyfileobj(original, copy)  # a store may be larger than memory
+        copy.flush()
+        os.fsync(copy.fileno())
     making.rename(path)
     return aside
 
