@@ -243,18 +243,38 @@ def within_budget(before: Rows, now: Rows) -> int:
             if key[0] in tasks
         )
         calls = [row for key, row in now.steps.items() if key[0] in tasks]
-        held = sum(
-            row["reserve_tokens"]
+        held = sum(_in_flight(now, row) for row in calls)
+        sizes = (
+            row["tokens_in"] + row["tokens_out"]
+            if row["state"] == "done"
+            else row["reserve_tokens"]
             for row in calls
-            if row["state"] == "intended"
-            and now.attempts[row["task_id"], row["attempt"]]["state"] == "open"
         )
-        sizes = (max(row["tokens_in"] + row["tokens_out"], row["reserve_tokens"]) for row in calls)
         largest = max(sizes, default=0)
         seen += used > 0
         if used + held > goal["budget_tokens"] + largest:
             raise Broken("I7", f"goal {goal_id}: {used}+{held} of {goal['budget_tokens']}")
+        begun = sum(_in_flight(now, row) for row in calls if before.steps.get(_key(row)) != row)
+        if begun and used + held - begun >= goal["budget_tokens"]:
+            raise Broken("I7", f"goal {goal_id}: a call begins, {used}+{held - begun} are gone")
+    for key, attempt in now.attempts.items():
+        steps = (row for row in now.steps.values() if (row["task_id"], row["attempt"]) == key)
+        wanted = sum(_in_flight(now, row) for row in steps)
+        seen += wanted > 0
+        if attempt["reserved_tokens"] != wanted:
+            raise Broken("I7", f"attempt {key} reserves {attempt['reserved_tokens']}, not {wanted}")
     return seen
+
+
+def _key(step: Row) -> tuple[int, int, str, int]:
+    return step["task_id"], step["take"], step["key"], step["generation"]
+
+
+def _in_flight(now: Rows, step: Row) -> int:
+    """The tokens that a step's open attempt has reserved for it."""
+    attempt = now.attempts.get((step["task_id"], step["attempt"]))
+    going = step["state"] == "intended" and attempt is not None and attempt["state"] == "open"
+    return int(step["reserve_tokens"]) if going else 0
 
 
 def briefed(before: Rows, now: Rows) -> int:

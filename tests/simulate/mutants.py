@@ -17,7 +17,7 @@ from holdfast.adapters.models import replies
 from holdfast.agent import loop
 from holdfast.agent.journal import LiveJournal
 from holdfast.domain import decide, lifecycle
-from holdfast.engine import undo
+from holdfast.engine import journal, undo
 from holdfast.store import queries, tx
 from holdfast.trace import redact
 
@@ -42,7 +42,7 @@ def statement(name: str, old: str, new: str) -> Plant:
         statements = dict(queries.load())
         assert old in statements[name], f"{name} no longer says {old!r}"
         statements[name] = statements[name].replace(old, new)
-        patch.setattr(tx, "_STATEMENTS", statements)
+        patch.setattr(tx, "_STATEMENTS", queries.prepare(statements))
 
     return plant
 
@@ -80,20 +80,20 @@ def _silent_retry(patch: pytest.MonkeyPatch) -> None:
             return 1
         return add(self, name, **values)
 
-    log = getattr(tx.Tx, "_log", None)
-
-    def forget_log(self: Any, **values: Any) -> None:
-        if values.get("event") != "retry":
-            assert log is not None
-            log(self, **values)
-
     patch.setattr(tx.Tx, "run", forget)
-    if log is not None:
-        patch.setattr(tx.Tx, "_log", forget_log)
 
 
 def _no_reserve(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(decide, "reserve", lambda budget, spent, tokens, nusd: None)
+
+
+def _never_released(patch: pytest.MonkeyPatch) -> None:
+    reserve = journal._reserve
+
+    def hoard(tx: Any, fence: Any, tokens: int, nusd: int) -> None:
+        reserve(tx, fence, max(tokens, 0), max(nusd, 0))
+
+    patch.setattr(journal, "_reserve", hoard)
 
 
 def _one_form(patch: pytest.MonkeyPatch) -> None:
@@ -174,7 +174,7 @@ MUTANTS = (
         "I5",
         "doing a step again rewrites what was asked",
         statement(
-            "transition.step.redo", "attempt = :attempt\n", "attempt = :attempt, request = '{}'\n"
+            "transition.step.redo", "attempt = :attempt,", "attempt = :attempt, request = '{}',"
         ),
     ),
     Mutant("I6", "a retry is not logged", _silent_retry),
@@ -187,8 +187,14 @@ MUTANTS = (
     Mutant(
         "I7",
         "what is in flight does not count",
-        statement("goal.reserved", "s.state = 'intended'", "s.state = 'done'"),
+        statement("goal.spent", "coalesce(sum(a.reserved_tokens), 0)", "0"),
     ),
+    Mutant(
+        "I7",
+        "the reserve of an attempt that ended stays",
+        statement("transition.attempt", "reserved_tokens = 0", "reserved_tokens = reserved_tokens"),
+    ),
+    Mutant("I7", "the reserve of a step that is done stays", _never_released),
     Mutant(
         "I8",
         "a take's bundle can be exchanged",

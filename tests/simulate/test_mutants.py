@@ -2,16 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
+from holdfast.store.writer import Writer, _Again
 from simulate.checkers import CHECKERS, Broken
 from simulate.faults import FAULTS
 from simulate.moves import CHAOS
-from simulate.mutants import MUTANTS, Mutant
+from simulate.mutants import MUTANTS, Mutant, settling
 from simulate.world import run_seed, workplace
 
 SEEDS_MAX = 60
+SEED_WITH_LINKS = 4  # several tasks of its plan wait for another
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.invariant} {mutant.bug}")
@@ -74,11 +77,54 @@ def test_a_fault_that_is_armed_and_never_fires_is_missed(
     assert silent <= missing(played(range(20))[1])
 
 
+def log_of(seed: int, *, faults: bool = True) -> list[tuple[object, ...]]:
+    with workplace() as folder:
+        world = run_seed(seed, folder, faults=faults)
+    return [tuple(row) for row in world.observer.rows.log]
+
+
 def test_the_same_seed_is_the_same_run() -> None:
-    logs = []
-    for _ in range(2):
-        with workplace() as folder:
-            world = run_seed(3, folder)
-        logs.append([tuple(row) for row in world.observer.rows.log])
-    assert logs[0] == logs[1]
-    assert len(logs[0]) > 20
+    first = log_of(3)
+    assert log_of(3) == first
+    assert len(first) > 20
+
+
+def run_twice(patch: pytest.MonkeyPatch) -> None:
+    """Every job is run, rolled back and run again, as when another one of its batch raises."""
+    once = Writer._run_all
+
+    def and_again(self: Writer, batch: Any) -> None:
+        once(self, batch)
+        raise _Again
+
+    patch.setattr(Writer, "_run_all", and_again)
+
+
+def test_every_use_case_may_be_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds = range(6)
+    once = [log_of(seed, faults=False) for seed in seeds]
+    run_twice(monkeypatch)
+    assert [log_of(seed, faults=False) for seed in seeds] == once
+    for seed in seeds:
+        log_of(seed)  # with faults another run, in which every invariant holds too
+
+
+def test_a_use_case_that_remembers_its_first_run_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The comparison above is able to fail: this unblock believes what was rolled back."""
+    unblock, believed = settling.unblock, set()
+
+    def unblock_once(tx: Any, task: Any) -> None:
+        if task["id"] not in believed:
+            if not tx.all("task.unmet", id=task["id"]):
+                believed.add(task["id"])
+            unblock(tx, task)
+
+    once = log_of(SEED_WITH_LINKS, faults=False)
+    monkeypatch.setattr(settling, "unblock", unblock_once)
+    assert log_of(SEED_WITH_LINKS, faults=False) == once, "harmless while nothing is rolled back"
+    believed.clear()
+    run_twice(monkeypatch)
+    with pytest.raises(Broken):
+        log_of(SEED_WITH_LINKS, faults=False)

@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import os
+import platform
 import resource
 import signal
 import socket
@@ -10,7 +11,7 @@ import struct
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -323,3 +324,44 @@ def test_the_private_memory_of_a_process_is_read_from_an_open_descriptor() -> No
     finally:
         os.close(statm)
     assert len(block) <= after - before < 70_000_000
+
+
+@pytest.fixture
+def strange(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """A machine that may be given another name; what is remembered of it is forgotten."""
+    caches = (walls.machine, walls.prepared_filter)
+    for each in caches:
+        each.cache_clear()
+    yield monkeypatch
+    monkeypatch.undo()
+    for each in caches:
+        each.cache_clear()
+
+
+def test_an_architecture_without_a_table_has_resource_limits_alone(
+    strange: pytest.MonkeyPatch,
+) -> None:
+    strange.setattr(platform, "machine", lambda: "riscv64")
+    assert walls.probe().level == "rlimits"
+    assert walls.probe().reasons[-1] == "seccomp: no call table for riscv64"
+    assert walls.prepared_filter() is None
+    with pytest.raises(walls.WallError, match="riscv64"):
+        walls.restrict_calls(b"")
+
+
+def test_another_system_has_no_wall_at_all(strange: pytest.MonkeyPatch) -> None:
+    strange.setattr(sys, "platform", "darwin")
+    assert walls.probe() == walls.Probe("none", ("darwin has none of the parts of the wall",))
+    assert walls.machine("x86_64") is None
+    assert not walls.reaches(walls.probe().level, "rlimits")
+
+
+def test_a_privilege_that_cannot_be_dropped_is_an_error() -> None:
+    with pytest.raises(walls.WallError, match="nothing of the kind could not be set"):
+        walls._prctl(9_999, 1, "nothing of the kind")
+    assert on_a_thread_of_its_own(without_capset).errno == errno.ENOSYS  # type: ignore[attr-defined]  # a WallError
+
+
+def without_capset() -> None:
+    refuse_call(walls._SYS_CAPSET[platform.machine()])
+    walls.drop_privileges()

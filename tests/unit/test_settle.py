@@ -161,7 +161,7 @@ def test_a_logic_failure_opens_the_next_take_and_the_last_one_fails(desk: Desk) 
 
 
 def test_claims_go_by_priority_then_by_age(desk: Desk) -> None:
-    desk.goal(task("a"), task("b", priority=5), task("c", priority=5))
+    desk.goal(task("a"), task("b", priority="high"), task("c", priority="high"))
     assert [desk.claim().spec.key for _ in range(3)] == ["b", "c", "a"]
     found = desk.engine.read(holders)
     assert [(worker, fence.session) for worker, fence, _ in found] == [
@@ -342,7 +342,7 @@ def test_a_call_that_was_cut_short_is_told_of_the_model_that_was_asked_last(desk
     for at, request in enumerate((b'{"model":"one"}', b'{"model":"two"}', b"{}", b"{}"), start=1):
         desk.intend(granted, f"t{at}", kind="model", request=request, position=at, reserve_nusd=at)
         if at != 3:
-            desk.done(granted, f"t{at}")
+            desk.done(granted, f"t{at}", reserve_nusd=at)
     desk.call(expire, granted.fence, reason="died")
     (event,) = desk.rows("SELECT payload FROM events WHERE event_type = 'llm_call'")
     call = readable("llm_call", json.loads(event["payload"]))

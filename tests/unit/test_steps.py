@@ -116,7 +116,7 @@ def test_a_reserve_ends_with_its_step_and_a_redo_must_pay_again(desk: Desk) -> N
     desk.goal(budget=Budget(tokens=100))
     granted = desk.claim()
     desk.intend(granted, reserve_tokens=99)
-    desk.done(granted, usage=Usage(tokens_in=10))
+    desk.done(granted, usage=Usage(tokens_in=10), reserve_tokens=99)
     desk.intend(granted, "next", position=2, reserve_tokens=90)
     desk.call(expire, granted.fence, reason="died")
     later = desk.claim()
@@ -128,6 +128,74 @@ def test_money_is_reserved_like_tokens(desk: Desk) -> None:
     desk.goal(budget=Budget(usd=0.001))
     granted = desk.claim()
     desk.intend(granted, reserve_nusd=999_999)
-    desk.done(granted, usage=Usage(cost_nusd=1_000_000))
+    desk.done(granted, usage=Usage(cost_nusd=1_000_000), reserve_nusd=999_999)
     with pytest.raises(Exhausted, match=r"usd: 0.001 of 0.001"):
         desk.intend(granted, "next", position=2, reserve_nusd=1)
+
+
+def in_flight(desk: Desk, attempt: int = 1) -> tuple[int, int]:
+    row = desk.rows("SELECT * FROM attempts WHERE number = ?", attempt)[0]
+    return row["reserved_tokens"], row["reserved_nusd"]
+
+
+def test_an_attempt_knows_what_its_intended_steps_reserve(desk: Desk) -> None:
+    desk.goal()
+    granted = desk.claim()
+    desk.intend(granted, reserve_tokens=40, reserve_nusd=7)
+    desk.intend(granted, "t", position=2, reserve_tokens=2)
+    assert in_flight(desk) == (42, 7)
+    desk.done(granted, reserve_tokens=40, reserve_nusd=7)
+    assert in_flight(desk) == (2, 0)
+    desk.call(step, granted.fence, [Lose(step=StepName(key="t"))])
+    assert in_flight(desk) == (0, 0)
+
+
+def test_what_an_attempt_reserved_ends_with_it_and_a_redo_reserves_for_the_next(
+    desk: Desk,
+) -> None:
+    desk.goal()
+    granted = desk.claim()
+    desk.intend(granted, reserve_tokens=40)
+    desk.call(expire, granted.fence, reason="died")
+    assert in_flight(desk) == (0, 0)
+    later = desk.claim()
+    assert in_flight(desk, 2) == (0, 0)
+    desk.call(step, later.fence, [Redo(step=NAME, reserve_tokens=30)])
+    assert (in_flight(desk), in_flight(desk, 2)) == ((0, 0), (30, 0))
+    desk.done(later, reserve_tokens=30)
+    assert in_flight(desk, 2) == (0, 0)
+
+
+def test_a_step_that_a_later_attempt_loses_takes_nothing_from_what_that_one_reserves(
+    desk: Desk,
+) -> None:
+    desk.goal()
+    granted = desk.claim()
+    desk.intend(granted, effect="irreversible", reserve_tokens=40)
+    desk.call(expire, granted.fence, reason="died")
+    later = desk.claim()
+    desk.intend(later, "t", position=2, reserve_tokens=3)
+    desk.call(step, later.fence, [Lose(step=NAME)])
+    assert in_flight(desk, 2) == (3, 0)
+
+
+def test_a_step_gives_back_what_it_reserved_and_no_other_amount(desk: Desk) -> None:
+    desk.goal()
+    granted = desk.claim()
+    desk.intend(granted, reserve_tokens=40)
+    for tokens in (0, 39, 41):
+        with pytest.raises(Stale):
+            desk.done(granted, reserve_tokens=tokens)
+    assert in_flight(desk) == (40, 0)
+
+
+def test_a_step_is_done_by_the_attempt_that_began_it_or_did_it_again(desk: Desk) -> None:
+    desk.goal()
+    granted = desk.claim()
+    desk.intend(granted)
+    desk.call(expire, granted.fence, reason="died")
+    later = desk.claim()
+    with pytest.raises(Stale, match="s#1 is no longer intended"):
+        desk.done(later)
+    desk.call(step, later.fence, [Redo(step=NAME)])
+    desk.done(later)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from desk import Desk, task
-from holdfast.engine import compensate
+from holdfast.engine import compensate, force
+from holdfast.engine.links import create_link, delete_link
 from holdfast.engine.outlook import goal_result
 from holdfast.engine.undo import trees_to_undo
 from holdfast.errors import Refused
@@ -85,3 +86,21 @@ def test_the_trees_of_a_task_are_walked_from_its_newest_to_its_base(desk: Desk) 
         desk.done(granted, f"s{number}", tree_after=tree)
     desk.settle(granted, commit="c1", parent="c0")
     assert desk.engine.read(trees_to_undo, 1) == (("t2", "t1", "t0"), "c1", "c0")
+
+
+def test_nobody_can_make_an_undo_walk_back_older_work_first(desk: Desk) -> None:
+    goal = desk.goal(task("a"), task("b", requires=("a",)))
+    desk.work(commit="c1", parent="c0")
+    desk.work(commit="c2", parent="c1")
+    desk.call(compensate, goal)
+    newest, oldest = (row["id"] for row in desk.rows("SELECT id FROM tasks WHERE plan_id = 2"))
+    for attempted in (
+        lambda: desk.call(force, oldest, newest, reason="in a hurry"),
+        lambda: desk.call(delete_link, oldest, newest, "requires"),
+    ):
+        with pytest.raises(Refused, match="newest first") as refused:
+            attempted()
+        assert refused.value.code == "undo_order"
+    assert desk.state("tasks", oldest) == "blocked"
+    desk.call(create_link, oldest, 1, "refers")
+    desk.call(delete_link, oldest, 1, "refers")

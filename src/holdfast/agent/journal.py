@@ -269,6 +269,8 @@ class LiveJournal(Recorded):
             result_sha256=sha256(performed.result).hexdigest(),
             tree_after=self.tree,
             usage=performed.usage,
+            reserve_tokens=effectful.reserve_tokens,
+            reserve_nusd=effectful.reserve_nusd,
         )
         self._pending.extend([done, *performed.events, *changes])
         return performed.result

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from holdfast.context.shorten import head_and_tail, head_only, summary
+from holdfast.context.shorten import Fits, head_and_tail, head_only, summary
 from holdfast.context.tokens import count_tokens
 from holdfast.domain.model import TaskSpec
 from holdfast.domain.ports import ToolSpec
@@ -123,18 +123,33 @@ class Item:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A model's summary of a text, or the `problem` that there is none."""
+
+    by: str
+    text: str = ""
+    problem: str = ""
+
+
+def _nobody(text: str, room_tokens: int) -> Summary | None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rules:
     """How candidates compete and look. `query` is what a summary keeps.
 
     `fenced` marks every item off with its kind, citation and trust, so that text inside cannot pose
     as another item; without it items look as they did before there were rules. `without` are kinds
-    that nobody asked for; a pin brings one of their items back.
+    that nobody asked for; a pin brings one of their items back. `summaries` gives a model's summary
+    of a text that does not fit, for so many tokens; None leaves it to the extract.
     """
 
     order: tuple[ItemKind, ...] = TIERS
     fenced: bool = False
     query: str = ""
     without: frozenset[ItemKind] = frozenset()
+    summaries: Callable[[str, int], Summary | None] = _nobody
 
 
 PLAIN = Rules()
@@ -265,10 +280,24 @@ def _shown(
     if not rules.fenced or item.kind in ("map", "tree", "plan"):
         short, fate = head_only(item.text, fits), "cut"
     elif item.kind in ("requires", "refers", "retrieved"):
-        short, fate = summary(item.text, rules.query, fits, whole=item.cite), "summary"
+        short, fate = _summed_up(item, rules, grant, fits), "summary"
     else:
         short, fate = head_and_tail(item.text, fits), "cut"
     return (_section(item, short, rules.fenced), fate) if short else ("", "out")
+
+
+def _summed_up(item: Candidate, rules: Rules, grant: int, fits: Fits) -> str:
+    """A model's summary where one is ready and fits, else an extract that says why."""
+    made = rules.summaries(item.text, grant)
+    if made is None:
+        return summary(item.text, rules.query, fits, whole=item.cite)
+    where = f"; the whole is {item.cite}" if item.cite else ""
+    text = f"[summary by {made.by}{where}]\n{made.text}"
+    if made.text and fits(text):
+        return text
+    problem = made.problem or "it is too long"
+    why = f"{item.cite}; no summary by {made.by}: {problem}"
+    return summary(item.text, rules.query, fits, whole=why)
 
 
 def _section(item: Candidate, text: str, fenced: bool) -> str:

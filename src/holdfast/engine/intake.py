@@ -12,7 +12,7 @@ from holdfast.domain.model import GoalSpec, PlanSpec
 from holdfast.engine.links import order_plan
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.plans import approve, propose, validate
-from holdfast.engine.rows import encode, need
+from holdfast.engine.rows import encode, keeps_its_order, need
 from holdfast.engine.settle import end_cancelled, plan_progress, unblock
 from holdfast.errors import Refused
 from holdfast.store import Row, Tx, transition
@@ -101,6 +101,7 @@ def force(tx: Tx, task_id: int, ignored_id: int, *, reason: str) -> None:
     if not reason.strip():
         raise Refused("a force needs a reason", hint="say why the requirement may be ignored")
     task = need(tx, "task", id=task_id)
+    keeps_its_order(task)
     required = [row for row in tx.all("link.of_task", id=task_id) if row["kind"] == "requires"]
     if ignored_id not in {row["id"] for row in required}:
         needed = ", ".join(f"{row['id']} ({row['key']})" for row in required) or "nothing"

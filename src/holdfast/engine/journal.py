@@ -14,7 +14,7 @@ from typing import Any, assert_never
 from holdfast.domain import decide
 from holdfast.domain.model import Fence, StepRow
 from holdfast.domain.ports import Effect, Usage
-from holdfast.engine.rows import budget_of, decode, known_spend, need, step_of
+from holdfast.engine.rows import budget_of, committed, decode, need, step_of
 from holdfast.errors import Stale
 from holdfast.store import Tx, transition
 
@@ -59,13 +59,18 @@ class Lose:
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """Written after an effect: its result, the tree it left and what it spent."""
+    """Written after an effect: its result, the tree it left and what it spent.
+
+    `reserve_*` is what this attempt reserved for it, given back now; another amount is refused.
+    """
 
     step: StepName
     result: bytes
     result_sha256: str
     tree_after: str = ""
     usage: Usage = field(default_factory=Usage)
+    reserve_tokens: int = 0
+    reserve_nusd: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,20 +105,23 @@ def step(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
     Raises `Stale` when the attempt has ended and `Exhausted` when the goal's budget cannot pay for
     what the batch intends; then nothing of the batch is stored.
     """
-    done = [write for write in writes if isinstance(write, Done | Born)]
-    _spend(tx, fence, done)
+    _spend(tx, fence, writes)
     for write in writes:
         match write:
             case Intend():
-                _reserve(tx, fence, write)
+                _afford(tx, fence, write)
                 _write(tx, fence, write.step, "intend", "", "intend", _intended(tx, write))
+                _reserve(tx, fence, write.reserve_tokens, write.reserve_nusd)
             case Redo():
-                _reserve(tx, fence, write)
-                _write(tx, fence, write.step, "redo", "intended", "redo", {})
+                _afford(tx, fence, write)
+                _write(tx, fence, write.step, "redo", "intended", "redo", _reserved(write))
+                _reserve(tx, fence, write.reserve_tokens, write.reserve_nusd)
             case Lose():
+                _give_up(tx, fence, write.step)
                 _write(tx, fence, write.step, "lose", "intended", "lose", {})
             case Done():
                 _write(tx, fence, write.step, "done", "intended", "done", _done(tx, write))
+                _reserve(tx, fence, -write.reserve_tokens, -write.reserve_nusd)
             case Born():
                 _write(tx, fence, write.step, "done", "", "born", _born(tx, write))
             case Record():
@@ -145,13 +153,14 @@ def irreversible_before(tx: Tx, fence: Fence) -> list[tuple[StepRow, str | None]
     return found
 
 
-def _spend(tx: Tx, fence: Fence, done: Sequence[Done | Born]) -> None:
-    used = [write.usage for write in done if isinstance(write, Done)]
+def _spend(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
+    used = [write.usage for write in writes if isinstance(write, Done)]
+    born = sum(isinstance(write, Born) for write in writes)
     changed = tx.run(
         "attempt.spend",
         task=fence.task,
         attempt=fence.attempt,
-        done=len(done),
+        done=len(used) + born,
         tokens_in=sum(usage.tokens_in for usage in used),
         tokens_out=sum(usage.tokens_out for usage in used),
         tokens_cached=sum(usage.tokens_cached for usage in used),
@@ -165,14 +174,26 @@ def _spend(tx: Tx, fence: Fence, done: Sequence[Done | Born]) -> None:
         )
 
 
-def _reserve(tx: Tx, fence: Fence, write: Intend | Redo) -> None:
+def _afford(tx: Tx, fence: Fence, write: Intend | Redo) -> None:
     if not write.reserve_tokens and not write.reserve_nusd:
         return
     budget = budget_of(need(tx, "goal", id=fence.goal))
     if budget.tokens or budget.usd:
-        row = tx.one("goal.reserved", goal=fence.goal)
-        assert row is not None
-        decide.reserve(budget, known_spend(tx, fence.goal), row["tokens"], row["nusd"])
+        spent, tokens, nusd = committed(tx, fence.goal)
+        decide.reserve(budget, spent, tokens, nusd)
+
+
+def _reserve(tx: Tx, fence: Fence, tokens: int, nusd: int) -> None:
+    """Add to what the attempt has in flight; negative when a step's reserve ends with it."""
+    if tokens or nusd:
+        tx.run("attempt.reserve", task=fence.task, attempt=fence.attempt, tokens=tokens, nusd=nusd)
+
+
+def _give_up(tx: Tx, fence: Fence, name: StepName) -> None:
+    """A lost step reserves nothing any more; what an earlier attempt reserved ended with it."""
+    row = tx.one("step.reserve", attempt=fence.attempt, **_place(fence, name))
+    if row is not None:
+        _reserve(tx, fence, -row["reserve_tokens"], -row["reserve_nusd"])
 
 
 def _write(
@@ -194,15 +215,17 @@ def _write(
         task=fence.task,
         attempt=fence.attempt,
         statement=statement,
-        values={
-            "task": fence.task,
-            "take": fence.take,
-            "attempt": fence.attempt,
-            "key": name.key,
-            "generation": name.generation,
-            **values,
-        },
+        values={"attempt": fence.attempt, **_place(fence, name), **values},
     )
+
+
+def _place(fence: Fence, name: StepName) -> dict[str, Any]:
+    return {
+        "task": fence.task,
+        "take": fence.take,
+        "key": name.key,
+        "generation": name.generation,
+    }
 
 
 def _intended(tx: Tx, write: Intend) -> dict[str, Any]:
@@ -212,9 +235,12 @@ def _intended(tx: Tx, write: Intend) -> dict[str, Any]:
         "effect": write.effect,
         "request": tx.pack(write.request),
         "tree_before": write.tree_before,
-        "reserve_tokens": write.reserve_tokens,
-        "reserve_nusd": write.reserve_nusd,
+        **_reserved(write),
     }
+
+
+def _reserved(write: Intend | Redo | Done) -> dict[str, int]:
+    return {"reserve_tokens": write.reserve_tokens, "reserve_nusd": write.reserve_nusd}
 
 
 def _done(tx: Tx, write: Done) -> dict[str, Any]:
@@ -227,6 +253,7 @@ def _done(tx: Tx, write: Done) -> dict[str, Any]:
         "tokens_cached": write.usage.tokens_cached,
         "cost_nusd": write.usage.cost_nusd,
         "estimated": 0 if write.usage.reported else 1,
+        **_reserved(write),
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from holdfast.domain import graph
 from holdfast.domain.model import LinkKind, Strategy
 from holdfast.engine.moves import move_task
-from holdfast.engine.rows import need, spec_of
+from holdfast.engine.rows import keeps_its_order, need, spec_of
 from holdfast.engine.settle import unblock
 from holdfast.errors import NotFound, Refused
 from holdfast.store import Row, Tx
@@ -53,6 +53,8 @@ def delete_link(tx: Tx, from_id: int, to_id: int, kind: str) -> None:
     """Remove a link; a task that waited for nothing else becomes ready. `NotFound` if absent."""
     _kind(kind)
     task = need(tx, "task", id=from_id)
+    if kind == "requires":
+        keeps_its_order(task)
     if not tx.run("link.remove", from_id=from_id, to_id=to_id, kind=kind):
         raise NotFound(f"task {from_id} has no link {kind!r} to task {to_id}")
     if kind == "requires":
@@ -127,7 +129,7 @@ def requires_dag_schedule(
         if task not in looped
     }
     named = {str(task): [str(other) for other in needed] for task, needed in sound.items()}
-    wish = {str(task): spec_of(tasks[task]).priority for task in sound}
+    wish = {str(task): spec_of(tasks[task]).rank for task in sound}
     order = graph.order(named, wish)
     if strategy == "bfs":
         level = graph.levels(named)
@@ -154,7 +156,7 @@ def order_plan(tx: Tx, plan_id: int, strategy: Strategy) -> None:
     order = requires_dag_schedule(tx, plan_id, strategy=strategy)["order"]
     rank = {task: index for index, task in enumerate(order)}
     for row in tx.all("task.of_plan", plan=plan_id):
-        wished = spec_of(row).priority
+        wished = spec_of(row).rank
         priority = wished if strategy == "dag" else -rank.get(row["id"], len(rank))
         tx.run("task.prioritise", id=row["id"], priority=priority)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.domain.model import Budget, Fence, Outcome, StepRow, TaskSpec
 from holdfast.domain.ports import Usage
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, Refused
 from holdfast.store import Row, Tx
 
 T = TypeVar("T")
@@ -33,6 +33,16 @@ def spec_of(task: Row) -> TaskSpec:
     return decode(task["spec"], TaskSpec)
 
 
+def keeps_its_order(task: Row) -> None:
+    """Refuse to let a task of an undo start before the one it waits for (I10)."""
+    if spec_of(task).kind == "compensate":
+        raise Refused(
+            f"task {task['id']} undoes work, and work is undone newest first",
+            hint="let the task it waits for end",
+            code="undo_order",
+        )
+
+
 def outcome_of(attempt: Row) -> Outcome:
     """What an ended attempt reported; an expired one reported nothing."""
     if attempt["outcome"] in ("", "expired"):
@@ -52,22 +62,31 @@ def budget_of(goal: Row) -> Budget:
 
 def spent_by(tx: Tx, goal: int) -> Usage:
     """Everything the goal's attempts spent, orphaned reserves included; unknown prices show."""
-    return _spend(tx, goal, unpriced_shows=True)
+    row = _spent(tx, goal)
+    return _usage(row, None if row["unpriced"] else row["cost_nusd"])
 
 
-def known_spend(tx: Tx, goal: int) -> Usage:
-    """The same with the money that is known, for a limit: an unknown price hides nothing."""
-    return _spend(tx, goal, unpriced_shows=False)
+def committed(tx: Tx, goal: int) -> tuple[Usage, int, int]:
+    """What counts against a budget: what is spent, and tokens and 10^-9 USD reserved in flight.
+
+    Of the money, what is known: an unknown price hides nothing.
+    """
+    row = _spent(tx, goal)
+    return _usage(row, row["cost_nusd"]), row["reserved_tokens"], row["reserved_nusd"]
 
 
-def _spend(tx: Tx, goal: int, *, unpriced_shows: bool) -> Usage:
+def _spent(tx: Tx, goal: int) -> Row:
     row = tx.one("goal.spent", goal=goal)
     assert row is not None
+    return row
+
+
+def _usage(row: Row, cost_nusd: int | None) -> Usage:
     return Usage(
         tokens_in=row["tokens_in"],
         tokens_out=row["tokens_out"],
         tokens_cached=row["tokens_cached"],
-        cost_nusd=None if unpriced_shows and row["unpriced"] else row["cost_nusd"],
+        cost_nusd=cost_nusd,
     )
 
 

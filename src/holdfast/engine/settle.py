@@ -81,16 +81,19 @@ def plan_progress(tx: Tx, plan_id: int) -> None:
     plan = need(tx, "plan", id=plan_id)
     if plan["state"] not in ("running", "paused"):
         return
-    tasks = tx.all("task.of_plan", plan=plan_id)
-    states = {task["state"] for task in tasks}
-    if states == {"succeeded"}:
+    standing = tx.one("plan.standing", plan=plan_id)
+    assert standing is not None
+    if standing["going"]:
+        return
+    if standing["stopped"]:
+        stopped = tx.one("task.stopped", plan=plan_id)
+        assert stopped is not None
+        _broken(tx, plan, stopped)
+    elif not standing["blocked"]:
         if plan["state"] == "paused":
             move_plan(tx, plan, "paused", "resume")
         move_plan(tx, plan, "running", "finish")
         _finished(tx, plan)
-    elif states & {"failed", "cancelled"} and not states & {"ready", "running", "waiting"}:
-        stopped = next(task for task in tasks if task["state"] in ("failed", "cancelled"))
-        _broken(tx, plan, stopped)
 
 
 def _end(tx: Tx, task: Row, attempt: Row, event: str, outcome: Outcome, report: str) -> Decision:
@@ -111,8 +114,8 @@ def _end(tx: Tx, task: Row, attempt: Row, event: str, outcome: Outcome, report: 
             "outcome": outcome.kind,
             "failure": outcome.failure or "",
             "report": report,
-            "orphan_tokens": sum(orphan["reserve_tokens"] for orphan in orphans),
-            "orphan_nusd": sum(orphan["reserve_nusd"] for orphan in orphans),
+            "orphan_tokens": attempt["reserved_tokens"] if cut_short else 0,
+            "orphan_nusd": attempt["reserved_nusd"] if cut_short else 0,
             **key,
         },
         **key,

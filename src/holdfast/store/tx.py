@@ -20,7 +20,7 @@ from holdfast.store import queries
 Row = sqlite3.Row
 
 INLINE_BYTES_MAX = 1024
-_STATEMENTS = queries.load()
+_STATEMENTS = queries.prepare(queries.load())
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -34,20 +34,14 @@ class Tx:
     def run(self, statement: str, **values: Any) -> int:
         """Execute a named statement; returns the number of rows it changed."""
         assert not statement.startswith("transition."), "states are written by transition()"
-        return self._connection.execute(
-            _STATEMENTS[statement], {"now": self.now_ms, **values}
-        ).rowcount
+        return self._execute(statement, values).rowcount
 
     def one(self, statement: str, **values: Any) -> sqlite3.Row | None:
-        row: sqlite3.Row | None = self._connection.execute(
-            _STATEMENTS[statement], {"now": self.now_ms, **values}
-        ).fetchone()
+        row: sqlite3.Row | None = self._execute(statement, values).fetchone()
         return row
 
     def all(self, statement: str, **values: Any) -> list[sqlite3.Row]:
-        return self._connection.execute(
-            _STATEMENTS[statement], {"now": self.now_ms, **values}
-        ).fetchall()
+        return self._execute(statement, values).fetchall()
 
     def number(self, statement: str, **values: Any) -> int:
         """The single integer a statement answers."""
@@ -85,6 +79,11 @@ class Tx:
     def unpack(self, column: str, *, verify: bool = True) -> bytes:
         return self.get(column[1:], verify=verify) if column[:1] == "@" else column.encode()
 
+    def _execute(self, statement: str, values: dict[str, Any]) -> sqlite3.Cursor:
+        values["now"] = self.now_ms
+        sql, bind = _STATEMENTS[statement]
+        return self._connection.execute(sql, bind(values))
+
 
 def transition(
     tx: Tx,
@@ -106,15 +105,9 @@ def transition(
     `Stale`. `statement` names a variant of `transition.<machine>` that writes more columns at once.
     """
     target = advance(machine, source, event)
-    changed = tx._connection.execute(
-        _STATEMENTS[f"transition.{machine}{'.' + statement if statement else ''}"],
-        {
-            "now": tx.now_ms,
-            "source": source,
-            "target": target,
-            "reason": reason,
-            **(values or {}),
-        },
+    name = f"transition.{machine}.{statement}" if statement else f"transition.{machine}"
+    changed = tx._execute(
+        name, {**(values or {}), "source": source, "target": target, "reason": reason}
     ).rowcount
     if changed != 1:
         raise Stale(f"{machine} {entity} is no longer {source or 'new'}; {event} was not applied")

@@ -2,8 +2,12 @@
 
 A caller hears only after its commit is on disk (WAL, synchronous=FULL: one fsync a commit). An idle
 writer commits on the synchronous caller's own thread; while it commits, whoever comes waits in a
-queue that the next commit takes whole, each job in its own savepoint, so one job's error is its own
-and a failed commit fails them all. A coroutine's job is committed by the writer's thread.
+queue that the next commit takes whole; one job's error is its own, and a failed commit fails them
+all. A coroutine's job is committed by the writer's thread.
+
+A batch is run without savepoints, which would copy every page it touches. When one of its jobs
+raises, all of it is rolled back and run again, each job in a savepoint. So a job may be run twice:
+it is a function of its transaction, and its effects leave it only through its result.
 
 Between processes two `flock`s stand before BEGIN IMMEDIATE: who wants to write queues at `next`,
 then at `write`. SQLite's own busy retry sleeps and starves; the kernel's queue does not.
@@ -66,7 +70,11 @@ class _Job(Generic[T]):
         self.leads = False
         self.future = future
         self.loop = future.get_loop() if future is not None else None
-        self.done = threading.Event() if future is None else None
+        self.done: threading.Event | None = None  # a thread that waits for the commit of another
+
+
+class _Again(Exception):
+    """One of several jobs raised, and all were rolled back: each runs again on its own account."""
 
 
 class Writer:
@@ -91,12 +99,13 @@ class Writer:
     def run(self, work: Callable[[Tx], T]) -> T:
         """Do `work` in one transaction; returns after it is durable. Blocks the thread."""
         job = _Job(work)
-        assert job.done is not None
         with self._state:
             self._admit(job)
-            if not self._led:
+            if self._led:
+                job.done = threading.Event()
+            else:
                 self._led = job.leads = True
-        if not job.leads:
+        if job.done is not None:
             try:
                 job.done.wait()
             except BaseException:  # Ctrl-C: nobody else may wait for a leader that has gone
@@ -162,12 +171,12 @@ class Writer:
 
     def _lead(self) -> None:
         """Commit one batch, then hand the lead to whoever came first meanwhile."""
-        with self._state:
-            batch = list(self._queue)
-            self._queue.clear()
+        batch: list[_Job[Any]] = []
         try:
             self._commit(batch)
         except BaseException as error:
+            if not batch:  # the store did not even let us begin
+                self._take(batch)
             for job in batch:
                 job.error = error
         with self._state:
@@ -181,6 +190,12 @@ class Writer:
             self._state.notify_all()
         _tell(batch)
 
+    def _take(self, batch: list[_Job[Any]]) -> None:
+        """Fill the batch with all that wait, as late as can be: a turn may be long in coming."""
+        with self._state:
+            batch.extend(self._queue)
+            self._queue.clear()
+
     def _commit(self, batch: list[_Job[Any]]) -> None:
         if self._turnstile is None:
             self._transact(batch)
@@ -189,27 +204,52 @@ class Writer:
                 self._transact(batch)
 
     def _transact(self, batch: list[_Job[Any]]) -> None:
-        execute = self._connection.execute
         with translated(self._path):
-            execute("BEGIN IMMEDIATE")
             try:
-                tx = Tx(self._connection, self._clock.now_ms())
-                for job in batch:
-                    execute("SAVEPOINT job")
-                    try:
-                        with translated(self._path):
-                            job.result = job.work(tx)
-                    except Exception as error:
-                        if not self._connection.in_transaction:
-                            raise  # SQLite itself rolled everything back (full disk, I/O error)
-                        execute("ROLLBACK TO job")
-                        job.error = error
-                    execute("RELEASE job")
-                execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    execute("ROLLBACK")
-                raise
+                with self._transaction():
+                    self._take(batch)
+                    self._run_all(batch)
+            except _Again:
+                with self._transaction():
+                    self._run_each(batch)
+
+    def _run_all(self, batch: list[_Job[Any]]) -> None:
+        """Run every job, or raise: the only job's error as it is, `_Again` for one of several."""
+        tx = Tx(self._connection, self._clock.now_ms())
+        try:
+            for job in batch:
+                job.result = job.work(tx)
+        except Exception as error:
+            if len(batch) == 1 or not self._connection.in_transaction:
+                raise  # SQLite itself may have rolled everything back (full disk, I/O error)
+            raise _Again from error
+
+    def _run_each(self, batch: list[_Job[Any]]) -> None:
+        """Run every job in a savepoint: one that raises takes back its own writes alone."""
+        execute, now_ms = self._connection.execute, self._clock.now_ms()
+        for job in batch:
+            execute("SAVEPOINT job")
+            try:
+                with translated(self._path):
+                    job.result = job.work(Tx(self._connection, now_ms))
+            except Exception as error:
+                if not self._connection.in_transaction:
+                    raise  # as above
+                execute("ROLLBACK TO job")
+                job.error = error
+            execute("RELEASE job")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                execute("ROLLBACK")
+            raise
 
 
 def _tell(batch: list[_Job[Any]]) -> None:

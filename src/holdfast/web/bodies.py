@@ -36,10 +36,11 @@ class Shown(Exact, frozen=True):
     k: Annotated[int, Meta(ge=0, le=50)] | UnsetType = UNSET
     manual: Sources | UnsetType | None = UNSET
     tokens: Count | UnsetType = UNSET
+    summary: Literal["extract", "model"] | UnsetType = UNSET
 
     def changes(self, use_context: bool | None) -> Json:
         """The fields that were sent, by the names of the task's options."""
-        names = ("include_plan", "include_deps", "k", "manual", "tokens")
+        names = ("include_plan", "include_deps", "k", "manual", "tokens", "summary")
         sent = {name: getattr(self, name) for name in names}
         found = {name: value for name, value in sent.items() if value is not UNSET}
         if "manual" in found:

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.adapters.repository import Repository
+from holdfast.adapters.tools.bounds import bounded
 from holdfast.adapters.workspace import TaskWorkspace
 from holdfast.agent.conversation import encode
 from holdfast.agent.executors import execute
@@ -30,6 +31,7 @@ from holdfast.errors import FailureClass, HoldfastError, Refused, Stale, Unavail
 from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
 from holdfast.worker.gather import gather
+from holdfast.worker.summaries import summed_up
 from holdfast.worker.workshop import Workshop
 
 
@@ -70,7 +72,7 @@ async def _perform(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]
     try:
         repository = await asyncio.to_thread(shop.repository, claim)
         workspace = await asyncio.to_thread(shop.workspace, claim, repository)
-        bundle, base_tree = await _bundle(shop, claim, repository, workspace)
+        bundle, base_tree, claim = await _bundle(shop, claim, repository, workspace)
         outcome = await _execute(shop, claim, bundle, workspace, base_tree)
     except Stale:
         raise
@@ -109,7 +111,7 @@ async def _execute(
         journal=journal,
         workspace=workspace,
         model=shop.model,
-        tools=shop.tools,
+        tools=bounded(shop.tools, bundle.task.effects, shop.redact),
         problems=shop.problems,
         cost=shop.cost,
         sink=shop.sink,
@@ -123,13 +125,18 @@ async def _execute(
 
 async def _bundle(
     shop: Workshop, claim: Claim, repository: Repository, workspace: TaskWorkspace
-) -> tuple[Bundle, str]:
-    """The take's bundle and base tree: the recorded ones, or briefed now and recorded."""
+) -> tuple[Bundle, str, Claim]:
+    """The take's bundle and base tree: the recorded ones, or briefed now and recorded.
+
+    The claim comes back with the steps that briefing took.
+    """
     if claim.bundle_sha256:
         content = shop.engine.read(_blob, claim.bundle_sha256)
-        return msgspec.json.decode(content, type=Bundle), claim.base_tree
+        return msgspec.json.decode(content, type=Bundle), claim.base_tree, claim
     base_tree = await asyncio.to_thread(workspace.tree_of, claim.base_commit or None)
-    made = await asyncio.to_thread(gather, shop, claim, repository, base_tree)
+    made, claim = await summed_up(
+        shop, claim, lambda known: gather(shop, claim, repository, base_tree, summaries=known)
+    )
     await shop.engine.acall(
         store_bundle,
         claim.fence,
@@ -137,7 +144,7 @@ async def _bundle(
         base_commit=claim.base_commit,
         base_tree=base_tree,
     )
-    return made, base_tree
+    return made, base_tree, claim
 
 
 async def _settle(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from holdfast.adapters.repository import Repository
 from holdfast.agent.briefing import Related, Surroundings, brief, reflection
@@ -28,6 +29,8 @@ from holdfast.engine.undo import trees_to_undo
 from holdfast.errors import Corrupt, Refused, Unavailable
 from holdfast.store import Tx
 from holdfast.worker.library import read_tree, redacted_names
+from holdfast.worker.summaries import MODES as SUMMARIES
+from holdfast.worker.summaries import Summaries
 from holdfast.worker.workshop import Workshop
 
 MODES = ("plain", "curated")
@@ -43,13 +46,17 @@ def gather(
     base_tree: str,
     *,
     options: ContextOptions | None = None,
+    summaries: Summaries | None = None,
 ) -> Bundle:
-    """The bundle that a new take of this task begins with; `options` tries others than its own."""
+    """The bundle that a new take of this task begins with; `options` tries others than its own.
+
+    `summaries` collects what a model is to be asked for; without it what is known is used.
+    """
     model = claim.spec.model or claim.model
     options = options or claim.spec.policy.context
     return brief(
         claim,
-        _surroundings(shop, claim, repository, base_tree, options),
+        _surroundings(shop, claim, repository, base_tree, options, summaries),
         model=model,
         tools=[tool.spec for tool in shop.tools.values()],
         budget_tokens=options.tokens or bundle_tokens(model, shop.settings.bundle_tokens),
@@ -63,6 +70,7 @@ def _surroundings(
     repository: Repository,
     base_tree: str,
     options: ContextOptions,
+    summaries: Summaries | None,
 ) -> Surroundings:
     before = None
     if claim.fence.take > 1:
@@ -84,7 +92,7 @@ def _surroundings(
         named = _TASK.fullmatch(source)
         return shop.engine.read(answer_of, int(named.group(1))) if named else read(source)
 
-    rules = _rules(shop, claim, options)
+    rules = _rules(shop, claim, options, summaries)
     page = shop.engine.read(get_index, claim.fence.goal)
     asks = claim.spec.kind in ("agent", "model")
     rejected = shop.engine.read(_rejected, claim) if claim.spec.kind == "plan" else ()
@@ -132,12 +140,16 @@ def _with_manual(steers: Sequence[Steer], manual: Sequence[str]) -> list[Steer]:
     return [*(steer for steer in steers if steer.source not in manual), *named]
 
 
-def _rules(shop: Workshop, claim: Claim, options: ContextOptions) -> Rules:
+def _rules(
+    shop: Workshop, claim: Claim, options: ContextOptions, summaries: Summaries | None
+) -> Rules:
     mode, order = options.mode or shop.settings.context, shop.settings.context_order
-    if mode not in MODES or order not in ORDERS:
+    summary = options.summary or shop.settings.context_summary
+    if mode not in MODES or order not in ORDERS or summary not in SUMMARIES:
         raise Refused(
-            f"context {mode!r} with order {order!r} is not known",
-            hint=f"context: {', '.join(MODES)}; context_order: {', '.join(ORDERS)}",
+            f"context {mode!r} with order {order!r} and summary {summary!r} is not known",
+            hint=f"context: {', '.join(MODES)}; context_order: {', '.join(ORDERS)};"
+            f" context_summary: {', '.join(SUMMARIES)}",
         )
     spec = claim.spec
     query = f"{spec.title}\n{spec.prompt or claim.goal_text}\n{claim.goal_text}"
@@ -147,7 +159,10 @@ def _rules(shop: Workshop, claim: Claim, options: ContextOptions) -> Rules:
         without |= {"requires", "refers"}
     if not options.include_plan:
         without |= {"plan"}
-    return Rules(order=ORDERS[order], fenced=fenced, query=query, without=frozenset(without))
+    rules = Rules(order=ORDERS[order], fenced=fenced, query=query, without=frozenset(without))
+    if summary != "model" or not fenced:
+        return rules
+    return replace(rules, summaries=summaries or Summaries(shop, claim))
 
 
 def _index(page: IndexPage) -> list[Candidate]:
