@@ -268,15 +268,15 @@ class _Pen:
 
     def _activity(self, task: TaskLine) -> list[tuple[str, str]]:
         now = self._doing.get(f"{task.id}.{task.attempt}")
-        model = look.line(task.model)
+        model = look.line(f"{task.model} ({task.tier})")
         if now is None:
             return [(f"attempt {task.id}.{task.attempt} of {task.worker}  {model}", "dim")]
         turn = f"turn {now.turn} of {task.turns_max}  " if now.turn else ""
         verb = {"asking": "asks ", "calling": "calls ", "checking": "checks "}.get(now.kind, "")
         text = now.text.removeprefix(f"t{now.turn:03} ") if now.turn else now.text
         words = [(turn, "cyan"), (verb + look.line(text), "" if verb else "dim")]
-        if now.kind != "asking" and model and self._width >= WIDE:
-            words.append((f"  {model}", "dim"))
+        if self._width >= WIDE:
+            words.append((f"  ({task.tier})" if now.kind == "asking" else f"  {model}", "dim"))
         return words
 
     def _spent(self, task: TaskLine) -> list[tuple[str, str]]:

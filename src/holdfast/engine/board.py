@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from holdfast.domain.model import CheckResult
 from holdfast.domain.ports import Usage
+from holdfast.domain.tiers import tier_of
 from holdfast.engine.rows import decode, need, outcome_of, spec_of, spent_by
 from holdfast.store import Row, Tx
 
@@ -19,7 +20,7 @@ from holdfast.store import Row, Tx
 class TaskLine:
     """One task with its newest attempt. Spend and time are of all its attempts together.
 
-    `checks` are the commands that shall prove it, each with the newest verdict of its newest
+    `checks`, postconditions included, shall prove it, each with the newest verdict of its newest
     attempt, or "" while there is none. `worked_ms` leaves out an open attempt, which began at
     `open_ms`. `blocked_by` are the keys of what it waits for.
     """
@@ -32,6 +33,7 @@ class TaskLine:
     reason: str
     attempt: int
     model: str
+    tier: str
     worker: str
     turns_max: int
     tokens: int
@@ -131,12 +133,15 @@ def _task(row: Row, blocked_by: tuple[str, ...], proofs: Sequence[CheckResult]) 
         reason=row["reason"],
         attempt=row["attempts"],
         model=row["model"] or "",
+        tier=tier_of(spec),
         worker=row["worker"] or "",
         turns_max=spec.policy.max_turns,
         tokens=row["tokens"],
         cost_usd=None if row["unpriced"] else row["cost_nusd"] / 1e9,
         worked_ms=row["worked_ms"],
         open_ms=row["started_ms"] if row["attempt_state"] == "open" else None,
-        checks=tuple((command, verdicts.get(command, "")) for command in spec.checks),
+        checks=tuple(
+            (command, verdicts.get(command, "")) for command in (*spec.checks, *spec.postconditions)
+        ),
         blocked_by=blocked_by,
     )
