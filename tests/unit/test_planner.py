@@ -33,6 +33,12 @@ def answer(*rows: dict[str, Any], **more: Any) -> str:
     return json.dumps({"tasks": list(rows), **more})
 
 
+def test_an_answer_may_be_written_as_a_plan_file_is() -> None:
+    shell = {"key": "b", "kind": "shell", "command": "make", "priority": 2}
+    draft = read_plan(answer(row("a", kind="agent"), shell, version=1), PLANNING)
+    assert [(task.kind, task.command) for task in draft.tasks] == [("agent", ""), ("shell", "make")]
+
+
 def test_an_answer_is_read_with_or_without_a_fence_and_words_around_it() -> None:
     plain = answer(row("a", files=["x.py"]), row("b", requires=["a"]))
     for text in (plain, f"```json\n{plain}\n```", f"Here it is:\n```json\n{plain}\n```\nGood?"):
@@ -52,10 +58,13 @@ WRONG = [
     ('{"tasks": [3]}', "refused", r"tasks\[0\] is not a table"),
     (answer(row()), "plan_size", "it has 1 tasks; 2 to 4 are wanted"),
     (answer(*(row(key) for key in "abcde")), "plan_size", "it has 5 tasks; 2 to 4 are wanted"),
-    (answer(row(), row("b"), version=1), "plan_unknown_key", "'version' beside 'tasks'"),
-    (answer(row(), row("b", kind="shell")), "plan_unknown_key", r"tasks\[1\]: unknown key 'kind'"),
-    (answer(row(), row("b", policy={})), "plan_unknown_key", "unknown key 'policy'"),
-    (answer(row(), row("b", model="x:y")), "plan_unknown_key", "unknown key 'model'"),
+    (answer(row(), row("b"), extra=1), "plan_unknown_key", "plan.json: unknown key 'extra'"),
+    (answer(row(), row("b"), version=9), "refused", "version 9 is newer"),
+    (answer(row(), row("b"), policy={}), "plan_not_yours", "'policy' is not yours to write"),
+    (answer(row(), row("b", file=[])), "plan_unknown_key", r"unknown key 'file'"),
+    (answer(row(), row("b", kind="verify")), "plan_not_yours", r"kind is one of agent, model, sh"),
+    (answer(row(), row("b", policy={})), "plan_not_yours", r"tasks\[1\]: 'policy' is not yours"),
+    (answer(row(), row("b", model="x:y")), "plan_not_yours", "'model' is not yours to write"),
     (answer(row(), row("B")), "refused", r"tasks\[1\]: the key 'B' is not lower-case"),
     (answer(row(), row("a")), "plan_duplicate", r"tasks\[1\]: the key 'a' is taken by plan.json"),
     (answer(row(), row("b", checks=[])), "plan_no_check", r"tasks\[1\]: task 'b' has no check"),

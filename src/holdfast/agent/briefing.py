@@ -45,6 +45,16 @@ class Related:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Conflict:
+    """What a merge could not join: in which files, and the work that stands on either side."""
+
+    files: tuple[str, ...]
+    ours: str
+    theirs: str
+    said: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Surroundings:
     """What a task can be shown beside its own text.
 
@@ -64,6 +74,7 @@ class Surroundings:
     more: Sequence[Candidate] = ()
     find: Callable[[str], str | None] = lambda source: None
     index_rules: str = ""
+    conflict: Conflict | None = None
 
 
 def brief(
@@ -95,7 +106,7 @@ def brief(
                 code="missing_input",
             )
     text, items = fit(
-        _head(claim, around.rules),
+        _head(claim, around.rules, around.conflict),
         [*_candidates(claim, around), *_pinned(claim, around)],
         budget_tokens=budget_tokens,
         rules=around.rules,
@@ -135,11 +146,15 @@ def _system(task: TaskSpec, tools: Sequence[ToolSpec]) -> str:
     return f"{system}\n\n{prompts.fill(prompts.load('calls_json'), tools=listing)}"
 
 
-def _head(claim: Claim, rules: Rules) -> str:
+def _head(claim: Claim, rules: Rules, conflict: Conflict | None) -> str:
     task = claim.spec
     if task.planning is not None:
         return f"# Task: {task.label}\n\n{_plan_request(claim.goal_text, task, task.planning)}"
-    parts = [f"# Task: {task.label}", task.prompt.strip() or claim.goal_text.strip()]
+    wanted = task.prompt.strip() or claim.goal_text.strip()
+    if conflict is not None:
+        sides = {"ours": conflict.ours, "theirs": conflict.theirs, "said": conflict.said}
+        wanted = prompts.fill(prompts.load("merge"), **sides)
+    parts = [f"# Task: {task.label}", wanted]
     if claim.goal_text.strip() not in task.prompt:
         parts.append(f"It is part of this goal: {claim.goal_text.strip()}")
     parts += [*_background(task), *_proofs(task)]

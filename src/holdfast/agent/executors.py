@@ -72,6 +72,15 @@ async def perform(job: Job) -> Outcome:
     return unmet if unmet is not None else await EXECUTORS[job.bundle.task.kind](job)
 
 
+async def agent(job: Job) -> Outcome:
+    """The loop. A merge whose conflict went away before it began asks no model."""
+    task = job.bundle.task
+    if task.merges and not task.files:
+        answer = "Nothing was in conflict any more."
+        return await loop.conclude(job, answer, await loop.check(job, "v01"))
+    return await loop.run(job)
+
+
 async def single(job: Job) -> Outcome:
     """One model call without tools; its text is the answer, then the checks."""
     bundle = job.bundle
@@ -142,7 +151,7 @@ def _evidence(error: Undecided) -> str:
 
 
 EXECUTORS: Mapping[TaskKind, Callable[[Job], Awaitable[Outcome]]] = {
-    "agent": loop.run,
+    "agent": agent,
     "model": single,
     "shell": shell,
     "plan": plan,

@@ -22,6 +22,7 @@ from holdfast.agent.conversation import Conversation, encode, first_difference
 from holdfast.agent.edits import Edits, Fallback, advice
 from holdfast.agent.guards import Guards, Stop
 from holdfast.agent.journal import Effectful, Journal, Performed
+from holdfast.agent.merging import unmarked
 from holdfast.agent.verify import corrective, describe, proven, verify
 from holdfast.context.bundle import Bundle
 from holdfast.context.rules import broken
@@ -385,6 +386,9 @@ async def check(job: Job, key: str) -> tuple[CheckResult, ...]:
         result if index < len(task.checks) else replace(result, clause="postcondition")
         for index, result in enumerate(found)
     )
+    if task.merges:
+        mark = await unmarked(job.journal, job.workspace, task.files, key=key)
+        results = (mark, *results)
     for result in results:
         job.sink.show(_progress(job, "check", describe(result)))
     return results

@@ -4,7 +4,7 @@ Owns what is asked and what an answer must be: read by the reader of `--plan FIL
 task's `Planning`, grounded in the files of the base tree, acyclic. A wrong answer goes back once
 with the exact error; a second one ends the goal with that error, never with an empty plan. Tasks
 that are too big for one sitting are split in the same conversation. The model decides nothing else:
-kinds, models, policies and the goal's own checks are not its to write.
+models, policies and the goal's own checks are not its to write.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ WHOLE = "whole"  # of a task that was split: checks it where several units end
 _ANSWER = Path("plan.json")  # how an answer's positions are named
 _KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _FENCED = re.compile(r"\A```\w*[ \t]*\n(.*)\n```\Z", re.DOTALL)
-_THEIRS = {"key", "title", "prompt", "requires", "refers", "files", "creates", "checks", "big"}
+_NOT_THEIRS = {"model", "policy"}  # what a task costs and may take is the goal's
+_KINDS = ("agent", "model", "shell")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,16 +226,15 @@ def _tasks(text: str, planning: TaskSpec) -> tuple[list[TaskSpec], set[str]]:
                     raise Refused(f"tasks[{index}]: 'big' is true or false, not {called!r}")
                 if called:
                     big.add(str(row.get("key")))
-    for name in document:
-        if name != "tasks":
-            raise Refused(f"unknown key {name!r} beside 'tasks'", code="plan_unknown_key")
+    if "policy" in document:
+        raise Refused("'policy' is not yours to write", code="plan_not_yours")
     tasks = plan_tasks(document, body, _ANSWER, policy=planning.policy)
     for index, task in enumerate(tasks):
         if not _KEY.fullmatch(task.key):
             raise Refused(
                 f"tasks[{index}]: the key {task.key!r} is not lower-case letters, digits, - and _"
             )
-        if not task.checks:
+        if not task.checks and task.kind != "shell":
             raise Refused(f"tasks[{index}]: task {task.key!r} has no check", code="plan_no_check")
         for other in task.refers:
             if other not in {each.key for each in tasks}:
@@ -257,13 +257,10 @@ def _document(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _theirs(row: Mapping[str, Any], where: str) -> None:
-    for name in row:
-        if name not in _THEIRS:
-            raise Refused(
-                f"{where}: unknown key {name!r}",
-                hint="known: " + ", ".join(sorted(_THEIRS)),
-                code="plan_unknown_key",
-            )
+    for name in sorted(_NOT_THEIRS & row.keys()):
+        raise Refused(f"{where}: {name!r} is not yours to write", code="plan_not_yours")
+    if row.get("kind", "agent") not in _KINDS:
+        raise Refused(f"{where}: kind is one of {', '.join(_KINDS)}", code="plan_not_yours")
 
 
 def _proving_new(task: TaskSpec) -> TaskSpec:
@@ -354,7 +351,8 @@ def _existing(workspace: Workspace, paths: Iterable[str]) -> dict[str, str]:
             with place(workspace.root, path) as at:
                 kind, there = at.kind(), at.relative
         except Refusal as refusal:
-            found[path] = "nothing" if refusal.code == "FILE_NOT_FOUND" else refusal.message
+            gone = refusal.code == "FILE_NOT_FOUND"
+            found[path] = "nothing" if gone else f"is refused: {refusal.message}"
             continue
         if there != path:
             found[path] = f"is written {there!r}"

@@ -153,7 +153,8 @@ def _differs(
 
 def _essence(outcome: Outcome) -> bytes:
     """An outcome without what settling added to it."""
-    return encode(replace(outcome, commit="", parent=""))
+    asked = tuple(task for task in outcome.tasks if not task.merges)
+    return encode(replace(outcome, commit="", parent="", tasks=asked))
 
 
 class _Nobody:
