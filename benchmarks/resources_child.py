@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from holdfast.agent.conversation import encode
@@ -55,12 +55,14 @@ class Instant:
     def __init__(self, calls: Callable[[int], Call | None]) -> None:
         self._calls = calls
         self.asked: list[float] = []
+        self.worked: list[float] = []
 
     async def probe(self) -> None:
         """Always well."""
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         self.asked.append(perf_counter())
+        self.worked.append(process_time())
         turn = len(request.messages) // 2  # system and user, then a reply and what its call gave
         call = self._calls(turn)
         usage = Usage(tokens_in=100 * turn, tokens_out=20)
@@ -74,6 +76,10 @@ class Instant:
 
     def turns_ms(self) -> list[float]:
         return [(after - before) * 1000 for before, after in itertools.pairwise(self.asked)]
+
+    def turns_cpu_ms(self) -> list[float]:
+        """What this process worked a turn: it tells growth from a busy machine."""
+        return [(after - before) * 1000 for before, after in itertools.pairwise(self.worked)]
 
 
 def repository(folder: Path, files: Mapping[str, bytes]) -> Path:
@@ -179,6 +185,7 @@ def steps(folder: Path, count: int) -> dict[str, float]:
     store = os.path.getsize(app.home / "holdfast.db")
     return {
         **flat("turn_ms", model.turns_ms()),
+        **flat("turn_cpu_ms", model.turns_cpu_ms()),
         "store_kb_per_step": store / 1000 / count,
     }
 
@@ -196,7 +203,10 @@ def writes(folder: Path, count: int) -> dict[str, float]:
     )
     app = app_for(folder, model)
     played(app, [wish(repo, app, checks=("true",))])
-    return flat("writing_turn_ms", model.turns_ms())
+    return {
+        **flat("writing_turn_ms", model.turns_ms()),
+        **flat("writing_turn_cpu_ms", model.turns_cpu_ms()),
+    }
 
 
 def repo(folder: Path, megabytes: int, context: str = "plain") -> dict[str, float]:

@@ -117,3 +117,19 @@ def test_a_loop_that_counts_the_whole_conversation_in_every_turn_is_caught(
     )
     each, _ = grown(tmp_path, monkeypatch)
     assert max(each) - min(each) > 40 * TURNS
+
+
+def test_a_conversation_that_cannot_be_made_to_fit_is_not_shortened_in_every_turn() -> None:
+    """Its texts are at their floor: trying costs the whole conversation and gains little."""
+    talk = Conversation(model="a:b", seed=1, tools=(), system="s", user="u")
+    tried = []
+    budget = 50
+    for turn in range(400):
+        talk.user("a few words that nobody can make shorter", f"t{turn}")
+        if talk.over(budget):
+            tried.append(turn)
+            talk.shorten(list(talk.whole), "step")
+    assert 10 < len(tried) < 60
+    fits = Conversation(model="a:b", seed=1, tools=(), system="s", user="u")
+    assert not fits.over(budget)
+    assert not talk.over(0), "no budget is no limit"

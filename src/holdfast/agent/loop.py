@@ -118,7 +118,7 @@ async def _keep_short(job: Job, talk: Conversation, name: str) -> None:
     key, budget = f"{name}/compact", job.bundle.conversation_tokens
     recorded = job.journal.recorded(key)
     if recorded is None:
-        if not budget or talk.tokens <= budget or _begun(job, name):
+        if not talk.over(budget) or _begun(job, name):
             return
         made = compact(talk.whole, talk.origins, budget_tokens=budget)
         if made is None:
