@@ -34,7 +34,7 @@ def answer(*rows: dict[str, Any], **more: Any) -> str:
 
 
 def test_an_answer_may_be_written_as_a_plan_file_is() -> None:
-    shell = {"key": "b", "kind": "shell", "command": "make", "priority": 2}
+    shell = {"key": "b", "kind": "shell", "command": "make", "priority": "high"}
     draft = read_plan(answer(row("a", kind="agent"), shell, version=1), PLANNING)
     assert [(task.kind, task.command) for task in draft.tasks] == [("agent", ""), ("shell", "make")]
 
@@ -121,6 +121,19 @@ def test_several_last_units_meet_in_a_task_that_proves_the_whole() -> None:
     assert meeting.requires == ("a.x", "a.y", "a.z")
     assert (last.requires, last.refers) == ((meeting.key,), (meeting.key,))
     assert made[2].refers == ("a.x",)
+
+
+def test_a_split_task_hands_its_terms_to_its_units() -> None:
+    whole = tasks(
+        row("a", creates=["n.py"], preconditions=["ready"]),
+        row("b", requires=["a"], inputs={"notes": "task:a", "list": "l.txt"}),
+    )
+    units = tasks(row("x"), row("y", requires=["x"], inputs={"draft": "task:x"}))
+    first, last, after = split(whole, whole[0], units)
+    assert (first.preconditions, last.preconditions) == (("ready",), ())
+    assert (first.postconditions, last.postconditions) == ((), ("file_exists:n.py",))
+    assert dict(last.inputs) == {"draft": "task:a.x"}
+    assert dict(after.inputs) == {"notes": "task:a.y", "list": "l.txt"}
 
 
 def test_units_are_small_or_refused() -> None:

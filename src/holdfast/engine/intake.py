@@ -97,10 +97,7 @@ def cancel(tx: Tx, goal_id: int, *, reason: str = "cancelled") -> None:
 
 
 def force(tx: Tx, task_id: int, ignored_id: int, *, reason: str) -> None:
-    """Record that a task may start without one of its requirements, and why. Idempotent.
-
-    Refused for a task that undoes another: work is walked back in one order only.
-    """
+    """Record that a task may start without one of its requirements, and why. Idempotent."""
     if not reason.strip():
         raise Refused("a force needs a reason", hint="say why the requirement may be ignored")
     task = need(tx, "task", id=task_id)

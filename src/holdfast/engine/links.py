@@ -50,10 +50,7 @@ def create_link(tx: Tx, from_id: int, to_id: int, kind: str) -> bool:
 
 
 def delete_link(tx: Tx, from_id: int, to_id: int, kind: str) -> None:
-    """Remove a link; a task that waited for nothing else becomes ready. `NotFound` if absent.
-
-    A requirement of a task that undoes another stays: `Refused`.
-    """
+    """Remove a link; a task that waited for nothing else becomes ready. `NotFound` if absent."""
     _kind(kind)
     task = need(tx, "task", id=from_id)
     if kind == "requires":

@@ -73,7 +73,7 @@ def merge_task(
     key = f"merge-{spec.key}"
     while key in taken:
         key += "-again"
-    checks = [*spec.checks, *(line for other in others for line in other.checks)]
+    sides = [spec, *others]
     refers = [other.key for other in others if other.key in taken and other.key != spec.key]
     return TaskSpec(
         key=key,
@@ -81,7 +81,9 @@ def merge_task(
         prompt="",
         requires=(spec.key,),
         refers=tuple(dict.fromkeys(refers)),
-        checks=tuple(dict.fromkeys(checks)),
+        checks=tuple(dict.fromkeys(line for side in sides for line in side.checks)),
+        postconditions=tuple(dict.fromkeys(line for side in sides for line in side.postconditions)),
+        tier=spec.tier,
         model=spec.model,
         priority=spec.priority,
         policy=spec.policy,
