@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SYSTEM_PACKAGES := git bubblewrap python3-venv
 
 .PHONY: embeddings help demo test quick kill-proof gates format docs system setup setup-dev lock \
-	bench-setup bench fuzz-lisp lisp-clojure simulate phoenix clean
+	bench-setup bench bench-resources fuzz-lisp lisp-clojure simulate phoenix clean
 
 help:  ## what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -80,6 +80,9 @@ bench: bench-setup  ## every benchmark beside its peers (ten minutes on an idle 
 	$(BIN)/python benchmarks/trace.py
 	$(BIN)/python benchmarks/turn.py
 	$(BIN)/python benchmarks/recovery.py
+
+bench-resources: setup  ## many goals, long attempts, large repository, output and store (four minutes)
+	$(BIN)/python benchmarks/resources.py
 
 fuzz-lisp: setup-dev  ## ten minutes of fuzzing the reader and the analyser
 	HOLDFAST_FUZZ_S=600 $(BIN)/python -m pytest -q tests/lang/test_fuzz.py

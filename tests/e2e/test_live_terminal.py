@@ -34,7 +34,7 @@ def test_the_tree_shows_goal_plan_task_turn_and_spend_and_gives_way_to_the_resul
     repo, model = work(tmp_path, WRITES, says("written", delay_s=1.0))
     words = [*RUN, "run", f"Write b {EVIL}", "--model", model, "--check", "test -f b.txt"]
     with Screen(words, cwd=repo, columns=100) as screen:
-        text = screen.until("turn 2 of 20  asks")
+        text = screen.until("turn 2 of ")
         assert "goal 1  Write b \\x1b[2J" in text
         assert "plan 1 (single)" in text
         assert "0 of 1 task done" in text
@@ -137,7 +137,7 @@ def test_stdout_that_is_no_terminal_gets_only_the_result(tmp_path: Path) -> None
         screen.until("asks")
         assert screen.end() == 5
         said = (repo / "out.txt").read_text()
-        assert said.startswith("goal 1: complete, unverified\n")
+        assert said.startswith("goal 1: complete, unverified, ")
         assert "\x1b" not in said
 
 

@@ -67,6 +67,6 @@ class Ports:
         seen = Observation(tool="f", success=True, output=self.redact(f"it is {SPOKEN}"))
         events = [evidence.tool_output(act.key, seen)]
         if act.effect == "compensable":
-            changed = diffs.summary(_CHANGED, self.redact)
+            changed = diffs.told(_CHANGED, (1, 1, 0), self.redact)
             events.append(evidence.git_diff(act.key, 1, changed))
         return Performed(result=encode(seen), events=tuple(events))

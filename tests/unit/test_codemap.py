@@ -20,6 +20,7 @@ from holdfast.context.codemap import (
 from holdfast.context.words import tokens
 from holdfast.engine.library import known_map
 from holdfast.errors import NotFound
+from holdfast.worker import library
 from holdfast.worker.library import FILE_BYTES_MAX, read_tree
 
 FILES = {
@@ -132,6 +133,39 @@ def test_a_tree_is_read_once_and_what_is_binary_huge_or_a_link_is_left_out(
     for file in tmp_path.glob("holdfast.db*"):
         assert b"send_mail" not in file.read_bytes()
         assert b"secret_name" not in file.read_bytes()
+
+
+@pytest.mark.parametrize(("blobs", "size"), [(1, 10**9), (200, 100), (2, 10**9)])
+def test_the_map_does_not_depend_on_how_much_is_read_at_a_time(
+    tmp_path: Path,
+    repository: Repository,
+    monkeypatch: pytest.MonkeyPatch,
+    blobs: int,
+    size: int,
+) -> None:
+    """Of what files mention only names that some file defines are kept; the map needs no more."""
+    tree = repository.tree_of("HEAD")
+    facts = [(path, text, scanned(path, text)) for path, text in FILES.items()]
+    assert any(set(fact.mentions) - {"add_item"} for _, _, fact in facts)
+    blob_of = {path: blob for path, blob, _ in repository.entries(tree)}
+    whole = build(
+        [
+            *((path, blob_of[path], fact) for path, _, fact in facts),
+            ("image.png", blob_of["image.png"], Facts(defines=(), mentions={})),
+        ]
+    )
+    monkeypatch.setattr(library, "BATCH", blobs)
+    monkeypatch.setattr(library, "BATCH_BYTES", size)
+    with world(tmp_path) as w:
+        assert read_tree(w.engine, repository, tree, str) == whole
+
+
+def test_batches_hold_every_blob_once_within_both_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "BATCH", 3)
+    monkeypatch.setattr(library, "BATCH_BYTES", 10)
+    sizes = {"a": 1, "b": 1, "c": 1, "d": 1, "e": 9, "f": 50, "g": 2}
+    assert list(library._batches(sizes)) == [["a", "b", "c"], ["d", "e"], ["f"], ["g"]]
+    assert list(library._batches({})) == []
 
 
 def test_many_blobs_come_from_one_git_in_the_order_asked(repository: Repository) -> None:

@@ -28,6 +28,7 @@ def line(number: int, state: str = "ready", **values: Any) -> TaskLine:
         "reason": "",
         "attempt": 0 if state in ("ready", "blocked") else 1,
         "model": "ollama:m",
+        "tier": "standard",
         "worker": "w-1",
         "turns_max": 20,
         "tokens": 1234,
@@ -74,7 +75,7 @@ goal 3  Make it work                                             executing  1:05
 0 of 2 tasks done                               1,234 tokens, $0.0100 of $0.5000
 plan 1 (person)                                                          running
  ● t1  Do thing 1                          #1      1,234 tok    $0.0100    3.0 s
-     turn 3 of 20  calls run_command pytest -q  ollama:m
+     turn 3 of 20  calls run_command pytest -q  ollama:m (standard)
      ✗ check pytest -q
      ○ check ruff check
  · t2  Do thing 2  after t1
@@ -91,7 +92,7 @@ def test_a_running_task_tells_turn_call_model_spend_time_and_its_checks() -> Non
 
 
 def test_an_attempt_of_another_process_is_shown_without_what_only_that_one_knows() -> None:
-    assert "attempt 1.1 of w-1  ollama:m" in shown(of(line(1, "running")))
+    assert "attempt 1.1 of w-1  ollama:m (standard)" in shown(of(line(1, "running")))
 
 
 def test_what_a_model_is_asked_and_what_came_of_a_call_read_differently() -> None:
@@ -186,7 +187,7 @@ def desk(tmp_path: Path) -> Any:
 
 def test_a_board_is_the_state_of_the_store(desk: Desk) -> None:
     goal = desk.goal(
-        task("a", checks=("true", "false")),
+        task("a", checks=("true",), postconditions=("false",)),
         task("b", requires=("a",), title="Second"),
         budget=Budget(tokens=99),
     )

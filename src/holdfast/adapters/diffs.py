@@ -10,6 +10,7 @@ is none that the redactor knows.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ from holdfast.trace.gitdiff import DIFF_LINES_MAX, LINE_CHARS_MAX
 from holdfast.trace.redact import MARGIN
 
 READ_BYTES = 1_000_000
+# `1 file changed, 2 insertions(+), 3 deletions(-)`: the numbers with the first letter of what.
+_COUNT = re.compile(r"(\d+) ([fid])")
 _PLUMBING = ("diff-tree", "-r", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv")
 
 
@@ -53,17 +56,30 @@ def patch(git: Git, before: str, after: str) -> bytes:
     return git.run(*_PLUMBING, "-p", before, after)
 
 
-def summary(diff: bytes, redact: Callable[[str], str]) -> Diff:
-    """The totals of `diff`, and its first lines as they may be kept."""
-    lines = diff.split(b"\n")
-    text = redact(diff[:READ_BYTES].decode(errors="replace"))
-    whole = len(diff) <= READ_BYTES
+def summary(git: Git, before: str, after: str, redact: Callable[[str], str]) -> Diff:
+    """What lies between two trees, however large: its totals, and its first lines as kept."""
+    options = ("--full-index", "--shortstat", "-p")
+    found, whole = git.beginning(*_PLUMBING, *options, before, after, bytes_max=READ_BYTES)
+    head, _, diff = found.partition(b"\n\n")
+    counts = {word: int(number) for number, word in _COUNT.findall(head.decode())}
+    totals = (counts.get("f", 0), counts.get("i", 0), counts.get("d", 0))
+    return told(diff, totals, redact, whole=whole)
+
+
+def told(
+    diff: bytes, totals: tuple[int, int, int], redact: Callable[[str], str], *, whole: bool = True
+) -> Diff:
+    """A diff as it may be kept; `totals` are files, added and removed lines of all of it.
+
+    Of one that is not `whole` only the beginning is here, and its end may be half a secret.
+    """
+    text = redact(diff.decode(errors="replace"))
     kept = (text if whole else text[:-MARGIN]).splitlines()
     shown = [line[:LINE_CHARS_MAX] for line in kept[:DIFF_LINES_MAX]]
     return Diff(
-        files_changed=sum(line.startswith(b"diff --git ") for line in lines),
-        lines_added=sum(line[:1] == b"+" and line[:4] != b"+++ " for line in lines),
-        lines_removed=sum(line[:1] == b"-" and line[:4] != b"--- " for line in lines),
+        files_changed=totals[0],
+        lines_added=totals[1],
+        lines_removed=totals[2],
         text="\n".join(shown),
         truncated=not whole or shown != kept,
     )

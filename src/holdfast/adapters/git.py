@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,15 +111,10 @@ class Git:
         ok: Sequence[int] = (0,),
     ) -> tuple[int, bytes, str]:
         """Exit status, standard output and standard error."""
-        line = ["git", "--no-pager", f"--git-dir={self.git_dir}"]
-        if self.work_tree is not None:
-            line.append(f"--work-tree={self.work_tree}")
-        for name, value in {**_SETTINGS, **(self.settings or {})}.items():
-            line += ["-c", f"{name}={value}"]
         index = {"GIT_INDEX_FILE": str(self.index)} if self.index is not None else {}
         try:
             done = subprocess.run(  # noqa: S603  arguments are a list; nothing is a shell's
-                [*line, *arguments],
+                self._line(arguments),
                 input=stdin,
                 capture_output=True,
                 env={**_ENVIRONMENT, **index, **(environment or {})},
@@ -136,6 +132,32 @@ class Git:
             raise GitFailed(arguments, said)
         return done.returncode, done.stdout, said
 
+    def beginning(self, *arguments: str, bytes_max: int) -> tuple[bytes, bool]:
+        """At most `bytes_max` bytes of standard output, and whether that is all of it.
+
+        For output of any size: what is more is never read, and git is ended.
+        """
+        with subprocess.Popen(  # noqa: S603  as in `answer`
+            self._line(arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_ENVIRONMENT,
+            cwd=self.work_tree or "/",
+            pass_fds=self.held,
+        ) as process:
+            assert process.stdout is not None
+            end = threading.Timer(_TIMEOUT_S, process.kill)
+            end.start()
+            found = process.stdout.read(bytes_max)
+            whole = not process.stdout.read(1)
+            end.cancel()
+            if not whole:
+                process.kill()
+        if whole and process.returncode != 0:
+            raise GitFailed(arguments, f"it ended with {process.returncode}")
+        return found, whole
+
     def word(
         self,
         *arguments: str,
@@ -148,6 +170,14 @@ class Git:
     def names(self, *arguments: str) -> list[str]:
         """Standard output of a `-z` command as file names."""
         return [os.fsdecode(name) for name in self.run(*arguments).split(b"\0") if name]
+
+    def _line(self, arguments: Sequence[str]) -> list[str]:
+        line = ["git", "--no-pager", f"--git-dir={self.git_dir}"]
+        if self.work_tree is not None:
+            line.append(f"--work-tree={self.work_tree}")
+        for name, value in {**_SETTINGS, **(self.settings or {})}.items():
+            line += ["-c", f"{name}={value}"]
+        return [*line, *arguments]
 
 
 def signature(name: str, email: str, when_s: int) -> dict[str, str]:

@@ -196,8 +196,9 @@ class TaskWorkspace:
 
     def diff(self, before: str, after: str) -> Diff:
         """The unified diff of two trees; binary files are only named."""
-        options = ("-p", "--no-color", "--no-ext-diff", "--no-textconv")
-        return summary(self._between(*options, before, after), self._redact)
+        for tree in (before, after):
+            _check_id(tree)
+        return summary(self._git, before, after, self._redact)
 
     def changed(self, before: str, after: str) -> list[tuple[str, str]]:
         """Sorted (status, name) of what differs: A added, D deleted, M modified, T other type."""

@@ -24,7 +24,8 @@ class Conversation:
     """Messages so far, each with the step it came from (`bundle` for what the take began with).
 
     `model` is the `provider:model` that is asked now. `messages` are shown to it; `whole` are the
-    same before any was shortened. `tokens` is the size of what is shown.
+    same before any was shortened. `tokens` is the size of what is shown, `least` of what the last
+    shortening left.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class Conversation:
         self.origins: list[str] = []
         self._sent = 0
         self._told = ""
-        self.tokens = 0
+        self.tokens = self.least = 0
         self._short, self._told_short = "", ""
         self._before = (0, "", "")
         self._add(Message(role="system", content=system), "bundle")
@@ -63,7 +64,15 @@ class Conversation:
         """Show other messages from now on, as the decision of `step` has them."""
         assert len(shown) == len(self.messages), "a compaction shortens, it drops nothing"
         self.messages, self._short = list(shown), step
-        self.tokens = sum(map(size, shown))
+        self.tokens = self.least = sum(map(size, shown))
+
+    def over(self, budget_tokens: int) -> bool:
+        """Whether it has outgrown a budget, 0 being none, and shortening it can help.
+
+        What could not be made to fit is over it again only when it has grown by a tenth: shortening
+        costs the whole conversation, so trying in every turn would cost its square.
+        """
+        return budget_tokens > 0 and self.tokens > max(budget_tokens, self.least * 1.1)
 
     def delta(self) -> bytes:
         """The canonical request of this turn; moves the mark, so call it once a turn."""

@@ -118,7 +118,7 @@ async def _keep_short(job: Job, talk: Conversation, name: str) -> None:
     key, budget = f"{name}/compact", job.bundle.conversation_tokens
     recorded = job.journal.recorded(key)
     if recorded is None:
-        if not budget or talk.tokens <= budget or _begun(job, name):
+        if not talk.over(budget) or _begun(job, name):
             return
         made = compact(talk.whole, talk.origins, budget_tokens=budget)
         if made is None:
@@ -166,7 +166,7 @@ async def ask(job: Job, talk: Conversation, name: str) -> Reply:
 async def _ask_one(job: Job, talk: Conversation, key: str) -> Reply:
     """Ask one model as a step; the reply is compared with how it was read when recorded."""
     model, request = talk.model, talk.request()
-    wanted = _reserve(talk)
+    wanted = Usage(tokens_in=talk.tokens, tokens_out=OUTPUT_RESERVE_TOKENS)
     specs = {spec.name: spec for spec in job.bundle.tools}
 
     async def perform() -> Performed:
@@ -429,10 +429,6 @@ def _unproven(results: Sequence[CheckResult]) -> str:
 
 def _deadline(job: Job) -> float | None:
     return None if job.clock is None else job.clock.monotonic_s() + job.bundle.task.policy.attempt_s
-
-
-def _reserve(talk: Conversation) -> Usage:
-    return Usage(tokens_in=talk.tokens, tokens_out=OUTPUT_RESERVE_TOKENS)
 
 
 def _same_reading(key: str, said: Reply, now: Actions) -> None:

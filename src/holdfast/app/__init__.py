@@ -33,6 +33,9 @@ from holdfast.worker.workshop import Workshop
 if TYPE_CHECKING:
     from holdfast.app.desk import Desk
 
+if TYPE_CHECKING:
+    from holdfast.adapters.models.prices import Price
+
 HOME_NAME = ".holdfast"
 STORE_NAME = "holdfast.db"
 
@@ -60,6 +63,7 @@ class App:
     given_sandbox: Sandbox | None
     given_embedder: Embedder | None = None
     _models: dict[str, Model] = field(default_factory=dict)
+    _prices: dict[str, Price | None] = field(default_factory=dict)
 
     @cached_property
     def engine(self) -> Engine:
@@ -156,7 +160,9 @@ class App:
         """What a call of this size costs at most, in 10⁻⁹ US dollars; None when unknown."""
         from holdfast.adapters.models.prices import cost_nusd, price
 
-        found = price(model, self.prices_file)
+        if model not in self._prices:  # read once: it is asked for before every call
+            self._prices[model] = price(model, self.prices_file)
+        found = self._prices[model]
         return None if found is None else cost_nusd(found, usage)
 
     def near(self, query: str, texts: Iterable[str]) -> Mapping[str, float]:

@@ -167,20 +167,22 @@ def _chosen(tasks: Sequence[TaskLine], pen: _Pen, *, room: int) -> dict[int, lis
 
     First the checks of what is over give way, then all but what a running task does, then tasks.
     """
-    details = {task.id: pen.details(task) for task in tasks}
-    for spare in (
-        details,
-        {task.id: [] if task.state in _OVER else details[task.id] for task in tasks},
-        {task.id: details[task.id][:1] if task.state == "running" else [] for task in tasks},
-    ):
-        if len(tasks) + sum(map(len, spare.values())) <= room:
-            return spare
+    if len(tasks) <= room:
+        details = {task.id: pen.details(task) for task in tasks}
+        for spare in (
+            details,
+            {task.id: [] if task.state in _OVER else details[task.id] for task in tasks},
+            {task.id: details[task.id][:1] if task.state == "running" else [] for task in tasks},
+        ):
+            if len(tasks) + sum(map(len, spare.values())) <= room:
+                return spare
     left = room - 1  # the line that tells what is hidden
     chosen: dict[int, list[Text]] = {}
     for task in sorted(tasks, key=_urgency):
         if left < 1:
             break
-        chosen[task.id] = spare[task.id] if len(spare[task.id]) < left else []
+        doing = pen.details(task)[:1] if task.state == "running" else []
+        chosen[task.id] = doing if len(doing) < left else []
         left -= 1 + len(chosen[task.id])
     return chosen
 
@@ -268,15 +270,16 @@ class _Pen:
 
     def _activity(self, task: TaskLine) -> list[tuple[str, str]]:
         now = self._doing.get(f"{task.id}.{task.attempt}")
-        model = look.line(task.model)
+        tier = "" if task.tier == "unknown" else f" ({task.tier})"
+        model = look.line(f"{task.model}{tier}")
         if now is None:
             return [(f"attempt {task.id}.{task.attempt} of {task.worker}  {model}", "dim")]
         turn = f"turn {now.turn} of {task.turns_max}  " if now.turn else ""
         verb = {"asking": "asks ", "calling": "calls ", "checking": "checks "}.get(now.kind, "")
         text = now.text.removeprefix(f"t{now.turn:03} ") if now.turn else now.text
         words = [(turn, "cyan"), (verb + look.line(text), "" if verb else "dim")]
-        if now.kind != "asking" and model and self._width >= WIDE:
-            words.append((f"  {model}", "dim"))
+        if self._width >= WIDE:
+            words.append((tier if now.kind == "asking" else f"  {model}", "dim"))
         return words
 
     def _spent(self, task: TaskLine) -> list[tuple[str, str]]:

@@ -315,6 +315,12 @@ def _name(found: Json) -> str:
 
 def _after_goal(found: Json) -> list[tuple[str, str]]:
     number = found["goal"]
+    proposed = [each["plan"] for each in found["plans"] if each["state"] == "proposed"]
+    if proposed:
+        return [
+            (f"holdfast plan show {proposed[-1]}", "the plan that waits for you"),
+            (f"holdfast plan approve {proposed[-1]}", f"then: holdfast resume {number}"),
+        ]
     done = [each for each in found["plans"] if each["source"] != "undo"]
     last = [one for each in done for task in each["tasks"] for one in task["attempts"]][-1:]
     steps = {

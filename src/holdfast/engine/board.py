@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from holdfast.domain.model import CheckResult
+from holdfast.domain.model import CheckResult, TaskSpec
 from holdfast.domain.ports import Usage
-from holdfast.engine.rows import decode, need, outcome_of, spec_of, spent_by
+from holdfast.domain.tiers import tier_of
+from holdfast.engine.rows import decode, need, outcome_of, spent_by
 from holdfast.store import Row, Tx
 
 
@@ -19,7 +21,7 @@ from holdfast.store import Row, Tx
 class TaskLine:
     """One task with its newest attempt. Spend and time are of all its attempts together.
 
-    `checks` are the commands that shall prove it, each with the newest verdict of its newest
+    `checks`, postconditions included, shall prove it, each with the newest verdict of its newest
     attempt, or "" while there is none. `worked_ms` leaves out an open attempt, which began at
     `open_ms`. `blocked_by` are the keys of what it waits for.
     """
@@ -32,6 +34,7 @@ class TaskLine:
     reason: str
     attempt: int
     model: str
+    tier: str
     worker: str
     turns_max: int
     tokens: int
@@ -118,25 +121,34 @@ def board(tx: Tx, goal_id: int) -> Board:
 
 def _task(row: Row, blocked_by: tuple[str, ...], proofs: Sequence[CheckResult]) -> TaskLine:
     """`proofs` are the checks an open attempt has done so far; an ended one reports its own."""
-    spec = spec_of(row)
+    title, turns_max, tier, proofs_wanted = _contract(row["spec"])
     if row["attempt_state"] == "ended":
         proofs = outcome_of(row).checks
     verdicts = {check.command: check.verdict for check in proofs}
     return TaskLine(
         id=row["id"],
         key=row["key"],
-        title=spec.label,
+        title=title,
         plan=row["plan_id"],
         state=row["state"],
         reason=row["reason"],
         attempt=row["attempts"],
         model=row["model"] or "",
+        tier=tier,
         worker=row["worker"] or "",
-        turns_max=spec.policy.max_turns,
+        turns_max=turns_max,
         tokens=row["tokens"],
         cost_usd=None if row["unpriced"] else row["cost_nusd"] / 1e9,
         worked_ms=row["worked_ms"],
         open_ms=row["started_ms"] if row["attempt_state"] == "open" else None,
-        checks=tuple((command, verdicts.get(command, "")) for command in spec.checks),
+        checks=tuple((command, verdicts.get(command, "")) for command in proofs_wanted),
         blocked_by=blocked_by,
     )
+
+
+@lru_cache(maxsize=1024)
+def _contract(spec: str) -> tuple[str, int, str, tuple[str, ...]]:
+    """What a task's specification says once and for all: it never changes, and frames are many."""
+    found = decode(spec, TaskSpec)
+    checks = (*found.checks, *found.postconditions)
+    return found.label, found.policy.max_turns, tier_of(found), checks

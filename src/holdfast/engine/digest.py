@@ -53,8 +53,14 @@ def call(step: Mapping[str, Any]) -> Json:
 
 def checks(journal: Sequence[Mapping[str, Any]]) -> list[Json]:
     """Every check that ran, round by round."""
+    unsaid = {"command": "", "exit_code": None, "output": "", "note": "", "duration_ms": 0}
     return [
-        {"round": step["key"].partition("/")[0], "took_ms": step["took_ms"], **step["result"]}
+        {
+            "round": step["key"].partition("/")[0],
+            "took_ms": step["took_ms"],
+            **unsaid,
+            **step["result"],
+        }
         for step in journal
         if step["kind"] == "check" and isinstance(step["result"], Mapping)
     ]

@@ -7,6 +7,7 @@ and counts only once the copy passed too. Restoring moves the damaged store asid
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
@@ -91,9 +92,10 @@ def restore(path: Path, source: Path, *, stamp_ms: int) -> Path | None:
 
 def _copy(source: Path, target: Path) -> None:
     """The whole copy is on disk before anything is moved: a full disk must not cost the store."""
+    target.unlink(missing_ok=True)
     target.touch(mode=0o600)
-    target.write_bytes(source.read_bytes())
-    target.chmod(0o600)
+    with source.open("rb") as original, target.open("r+b") as copy:
+        shutil.copyfileobj(original, copy)  # a store may be larger than memory
     _sync(target)
 
 

@@ -1,16 +1,18 @@
 """The librarian: reads a base tree out of git into the store's index, once per blob and tree.
 
-Owns which files are worth reading. It writes in small batches, so that running attempts never wait
-long for the writer; a process that dies in between has lost nothing but the work.
+Owns which files are worth reading. It works in small batches, so that running attempts never wait
+long for the writer and a tree of any size costs little memory; a process that dies in between has
+lost nothing but the work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from holdfast.adapters.repository import Repository
-from holdfast.context.codemap import CodeMap, Facts, build, scan
+from holdfast.context.codemap import DEFINERS_MAX, CodeMap, Facts, build, scan
 from holdfast.context.words import fold, tokens
 from holdfast.engine import Engine
 from holdfast.engine.library import known_facts, known_map, store_facts, store_map
@@ -18,6 +20,7 @@ from holdfast.engine.library import known_facts, known_map, store_facts, store_m
 FILES_MAX = 20_000
 FILE_BYTES_MAX = 400_000
 BATCH = 200
+BATCH_BYTES = 8_000_000
 
 
 def read_tree(
@@ -30,21 +33,46 @@ def read_tree(
     known = engine.read(known_map, tree)
     if known is not None:
         return known
-    entries = [
-        (path, blob)
-        for path, blob, size in islice(repository.entries(tree), FILES_MAX)
-        if size <= FILE_BYTES_MAX
+    found = [
+        entry for entry in islice(repository.entries(tree), FILES_MAX) if entry[2] <= FILE_BYTES_MAX
     ]
-    paths = redacted_names([path for path, _ in entries], redact)
-    entries = [(path, blob) for path, (_, blob) in zip(paths, entries, strict=True)]
+    paths = redacted_names([path for path, _, _ in found], redact)
+    entries = [(path, blob) for path, (_, blob, _) in zip(paths, found, strict=True)]
     path_of = {blob: path for path, blob in reversed(entries)}
-    facts = engine.read(known_facts, list(path_of))
-    missing = [blob for blob in path_of if blob not in facts]
-    for start in range(0, len(missing), BATCH):
-        facts |= _index(engine, repository, missing[start : start + BATCH], path_of, redact)
-    code = build((path, blob, facts[blob]) for path, blob in entries)
+    batches = list(_batches({blob: size for _, blob, size in found}))
+    definers: Counter[str] = Counter()
+    for batch in batches:
+        facts = engine.read(known_facts, batch)
+        missing = [blob for blob in batch if blob not in facts]
+        facts |= _index(engine, repository, missing, path_of, redact) if missing else {}
+        for each in facts.values():
+            definers.update(each.defines)
+    # Names that nobody or everybody defines lead nowhere: most of what files mention is not kept.
+    telling = {name: name for name, times in definers.items() if times <= DEFINERS_MAX}
+    slim: dict[str, Facts] = {}
+    for batch in batches:
+        for blob, each in engine.read(known_facts, batch).items():
+            told = {
+                telling[name]: times for name, times in each.mentions.items() if name in telling
+            }
+            slim[blob] = Facts(defines=each.defines, mentions=told)
+    code = build((path, blob, slim[blob]) for path, blob in entries)
     engine.call(store_map, tree, code)
     return code
+
+
+def _batches(sizes: Mapping[str, int]) -> Iterator[list[str]]:
+    """Blobs in their order, at most `BATCH` and about `BATCH_BYTES` at a time."""
+    batch: list[str] = []
+    total = 0
+    for blob, size in sizes.items():
+        if batch and (len(batch) == BATCH or total + size > BATCH_BYTES):
+            yield batch
+            batch, total = [], 0
+        batch.append(blob)
+        total += size
+    if batch:
+        yield batch
 
 
 def redacted_names(names: list[str], redact: Callable[[str], str]) -> list[str]:
