@@ -66,6 +66,7 @@ class Settings:
     command_s: float = _setting(120.0, "longest a tool's command may run")
     check_s: float = _setting(120.0, "longest one check may run")
     checks_s: float = _setting(600.0, "longest all checks of a round may run together")
+    on_failure: str = _setting("keep", "of a failed goal's work: keep it, or undo it at once")
     backoff_ms: int = _setting(500, "first delay before a transient failure is tried again")
     backoff_ms_max: int = _setting(30_000, "longest such delay")
     output_bytes_max: int = _setting(30_000, "bytes of a command's output that are kept, both ends")

@@ -231,7 +231,8 @@ def test_what_a_task_says_of_itself_reaches_store_bundle_and_prompt_unchanged(cl
     assert "You may write only `src/**`" in shown
     assert "- no file differs from what the task began with" in shown
     text = cli("task", "show", "1").out
-    assert "tier complex (20 turns, 1800 s), priority urgent" in text
+    assert "complex (20 turns, 1800 s)" in text
+    assert "priority urgent" in text
     assert "the heuristic says standard" in text
 
 
@@ -262,3 +263,50 @@ def test_tasks_go_by_their_lane(cli: Cli) -> None:
     )
     assert [row["task_id"] for row in begun] == [3, 4, 2, 1]
     assert len(order) == 4
+
+
+UNDOING = [
+    {"kind": "shell", "command": "echo 1 > one; echo 1 >> a.txt", "checks": ["test -f one"]},
+    {"kind": "shell", "command": "rm one; echo 2 > two", "requires": ["t1"]},
+    {"requires": ["t2"], "checks": ["file_exists:never"], "policy": {"max_takes": 1}},
+]
+
+
+@pytest.mark.parametrize("how", ["plan", "setting"])
+def test_a_failed_goal_undoes_itself_in_reverse_when_its_policy_says_so(cli: Cli, how: str) -> None:
+    said = {"policy": {"on_failure": "undo", "max_takes": 1}} if how == "plan" else {}
+    tasks = [*UNDOING[:2], {**UNDOING[2], **said}]
+    environ = {"HOLDFAST_ON_FAILURE": "undo"} if how == "setting" else {}
+    mended = Cli(cli.repo, environ)
+    done = run(mended, script(WRITE, *[DONE] * 9), *tasks)
+    result = done.result
+    assert (done.code, result["state"], result["outcome"]) == (1, "failed", "failed")
+    assert result["undone"] is True
+    same = git(cli.repo, "rev-parse", f"{result['branch']}^{{tree}}")
+    assert same == git(cli.repo, "rev-parse", "main^{tree}"), "the savepoint's hash"
+    undone = cli.store.rows(
+        "SELECT t.key FROM log l JOIN tasks t ON t.id = l.task_id WHERE l.machine = 'task'"
+        " AND l.target = 'succeeded' AND t.key LIKE 'undo-%' ORDER BY l.seq"
+    )
+    assert [row["key"] for row in undone] == ["undo-t3", "undo-t2", "undo-t1"]
+    again = mended("resume", str(result["goal"]), "--json").result
+    assert (again["undone"], len(cli.store.rows("SELECT 1 FROM plans"))) == (True, 2)
+
+
+def test_a_failed_goal_keeps_its_work_unless_its_policy_says_otherwise(cli: Cli) -> None:
+    done = run(cli, script(WRITE, *[DONE] * 9), *UNDOING)
+    assert done.result["undone"] is False
+    changed = git(cli.repo, "diff", "--name-only", "main", done.result["branch"]).split()
+    assert changed == ["a.txt", "src/b.txt", "two"]
+    refused = cli("run", "x", "--model", "ollama:x", environ={"HOLDFAST_ON_FAILURE": "burn"})
+    assert (refused.code, "on_failure is 'burn'" in refused.err) == (2, True)
+
+
+def test_a_fresh_take_begins_at_the_savepoint(cli: Cli) -> None:
+    """A logic failure is rethought from the base: what the take before wrote is not there."""
+    write = calls(("write_file", {"path": "b.txt", "content": "b"}))
+    clean = {"preconditions": ["git_clean"], "checks": ["file_exists:never"]}
+    done = run(cli, script(write, *[DONE] * 9), {**clean, "policy": {"max_takes": 2}})
+    assert done.result["attempts"] == 2
+    held = cli.store.rows("SELECT result FROM steps WHERE key = 'pre/check:0' ORDER BY take")
+    assert [json.loads(row["result"])["verdict"] for row in held] == ["pass", "pass"]

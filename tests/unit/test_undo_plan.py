@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from desk import Desk, task
+from holdfast.domain.model import Policy
 from holdfast.engine import compensate, force
 from holdfast.engine.links import create_link, delete_link
 from holdfast.engine.outlook import goal_result
-from holdfast.engine.undo import trees_to_undo
+from holdfast.engine.undo import compensate_failed, trees_to_undo, undo_due
 from holdfast.errors import Refused
 
 
@@ -104,3 +105,23 @@ def test_nobody_can_make_an_undo_walk_back_older_work_first(desk: Desk) -> None:
     assert desk.state("tasks", oldest) == "blocked"
     desk.call(create_link, oldest, 1, "refers")
     desk.call(delete_link, oldest, 1, "refers")
+
+
+def test_an_undo_is_due_once_and_only_where_the_policy_of_a_failed_task_asks_for_it(
+    desk: Desk,
+) -> None:
+    asks = Policy(max_takes=1, on_failure="undo")
+    kept = desk.goal(task("a", policy=Policy(max_takes=1)))
+    desk.work("failed", failure="logic", commit="c1", parent="c0", tree="t1")
+    silent = desk.goal(task("b", policy=asks))
+    desk.work("failed", failure="logic")
+    goal = desk.goal(task("c", policy=asks))
+    assert not desk.engine.read(undo_due, goal), "it has not failed"
+    desk.work("failed", failure="logic", commit="c1", parent="c0", tree="t1")
+    assert [desk.engine.read(undo_due, each) for each in (kept, silent, goal)] == [0, 0, 1]
+    # A process may die here; whoever looks at the goal next makes the plan, and only one.
+    for _ in range(2):
+        desk.call(compensate_failed, goal)
+        assert not desk.engine.read(undo_due, goal)
+    plans = desk.rows("SELECT source FROM plans WHERE goal_id = ?", goal)
+    assert [row["source"] for row in plans] == ["single", "undo"]

@@ -12,7 +12,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from holdfast.adapters.models.prices import unpriced
 from holdfast.adapters.plan_file import read_plan
@@ -24,6 +24,7 @@ from holdfast.domain.checks import read_check
 from holdfast.domain.model import (
     Budget,
     GoalSpec,
+    OnFailure,
     Planning,
     PlanSpec,
     Policy,
@@ -79,6 +80,8 @@ def policy(settings: Settings, calls: str = "native") -> Policy:
     for name in ("max_turns", "attempt_s"):
         if getattr(settings, name) < 0:
             raise Refused(f"{name} is {getattr(settings, name)}; 0 means by the task's tier")
+    if settings.on_failure not in get_args(OnFailure):
+        raise Refused(f"on_failure is {settings.on_failure!r}", hint="keep or undo")
     for name in ("budget_usd", "budget_tokens"):
         if getattr(settings, name) < 0:
             raise Refused(f"{name} is {getattr(settings, name)}; 0 means no limit")
@@ -95,6 +98,7 @@ def policy(settings: Settings, calls: str = "native") -> Policy:
         backoff_ms=settings.backoff_ms,
         backoff_ms_max=settings.backoff_ms_max,
         calls="json" if calls == "json" else "native",
+        on_failure="undo" if settings.on_failure == "undo" else "keep",
     )
 
 

@@ -22,6 +22,7 @@ OutcomeKind = Literal[
     "passed", "unverified", "partial", "failed", "expired", "waiting", "cancelled"
 ]
 Verdict = Literal["pass", "fail", "absent"]
+OnFailure = Literal["keep", "undo"]
 Clause = Literal["check", "precondition", "postcondition"]
 Tier = Literal["trivial", "standard", "complex", "unknown"]
 Priority = Literal["urgent", "high", "normal", "low"]
@@ -79,6 +80,7 @@ class Policy:
     backoff_ms: int = 500
     backoff_ms_max: int = 30_000
     calls: Literal["native", "json"] = "native"
+    on_failure: OnFailure = "keep"
     context: ContextOptions = field(default_factory=ContextOptions)
 
 

@@ -47,6 +47,22 @@ def compensate(tx: Tx, goal_id: int) -> int:
     return add_plan(tx, goal_id, PlanSpec(tasks=tuple(tasks), source="undo"))
 
 
+def undo_due(tx: Tx, goal_id: int) -> bool:
+    """Whether a goal failed by a task whose policy is to undo it, and nobody has tried to yet."""
+    if need(tx, "goal", id=goal_id)["state"] != "failed":
+        return False
+    tried = any(plan["source"] == "undo" for plan in tx.all("plan.of_goal", goal=goal_id))
+    failed = [task for task in tx.all("task.of_goal", goal=goal_id) if task["state"] == "failed"]
+    asked = any(spec_of(task).policy.on_failure == "undo" for task in failed)
+    return asked and not tried and bool(to_undo(tx, goal_id))
+
+
+def compensate_failed(tx: Tx, goal_id: int) -> None:
+    """Undo a goal if that is due. Idempotent: an undo that was tried is left to a person."""
+    if undo_due(tx, goal_id):
+        compensate(tx, goal_id)
+
+
 def to_undo(tx: Tx, goal_id: int) -> list[Row]:
     """The goal's tasks whose work is on its branch, in reverse completion order (I10)."""
     plans = {row["id"] for row in tx.all("plan.of_goal", goal=goal_id) if row["source"] != "undo"}

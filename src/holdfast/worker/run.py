@@ -12,6 +12,7 @@ from holdfast.domain.decide import Decision
 from holdfast.domain.model import Claim
 from holdfast.engine import claim
 from holdfast.engine.outlook import Outlook, outlook
+from holdfast.engine.undo import compensate_failed, undo_due
 from holdfast.worker.attempt import give_back, run_attempt
 from holdfast.worker.liveness import reap
 from holdfast.worker.workshop import Workshop
@@ -35,7 +36,10 @@ async def run_goal(shop: Workshop, goal: int) -> None:
                 continue
             ahead = shop.engine.read(outlook, goal)
             if ahead.ready_ms is None and not ahead.running:
-                return
+                if not shop.engine.read(undo_due, goal):
+                    return
+                await shop.engine.acall(compensate_failed, goal)
+                continue
             await shop.clock.sleep(_pause_s(shop, ahead))
     finally:
         for task in running:
