@@ -29,6 +29,9 @@ class Settings:
     model: str = _setting("", "provider:model that runs tasks, such as ollama:qwen3:8b")
     slots: int = _setting(1, "tasks that run at the same time in this process")
     lease_s: float = _setting(5.0, "how long a claim lasts unless it is renewed")
+    store_wait_s: float = _setting(
+        30.0, "longest a write waits for another process's before it says who holds the store"
+    )
     max_turns: int = _setting(0, "model round trips one attempt may take; 0: by tier, 5, 10 or 20")
     max_attempts: int = _setting(3, "attempts that may be lost or fail before a task is exhausted")
     max_takes: int = _setting(2, "journals a task may open: a logic failure starts a fresh one")
@@ -55,6 +58,9 @@ class Settings:
     context: str = _setting("plain", "plain, or curated: also retrieval, a map and rules of use")
     context_summary: str = _setting(
         "extract", "what sums up oversized outputs when curated: extract, or model (costs calls)"
+    )
+    embeddings: str = _setting(
+        "", "find past outputs by meaning too: local:all-minilm-l6-v2; empty: by words alone"
     )
     context_order: str = _setting("default", "who gets context first: default, dependencies_first")
     command_s: float = _setting(120.0, "longest a tool's command may run")
