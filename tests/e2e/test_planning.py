@@ -130,7 +130,7 @@ def test_a_big_task_is_split_into_units(tmp_path: Path) -> None:
     assert needs == {"one.x": [], "one.y": ["one.x"], "two": ["one.y"], "three": []}
     last = shown["tasks"][1]
     assert last["checks"] == ["test -f x.txt", "test -f one.txt"]
-    assert last["postconditions"] == ["file_exists:one.txt"], "what it creates is promised"
+    assert last["postconditions"] == ["file_exists:one.txt"], "what the whole creates"
     assert run("replay", "1.1", "--json").result["equal"] is True
 
 

@@ -58,7 +58,7 @@ def plans(draw: st.DrawFn) -> list[TaskSpec]:
                 postconditions=draw(CHECKS),
                 effects=draw(st.none() | st.lists(NAMES, max_size=2).map(tuple)),
                 files=tuple(draw(st.lists(SEEN, max_size=2))),
-                creates=tuple(draw(st.lists(SEEN, max_size=2))),
+                creates=tuple(draw(st.lists(st.sampled_from(["n.py", "d/n.txt"]), unique=True))),
                 file_hints=tuple(draw(hints)),
                 tier=draw(st.sampled_from(get_args(Tier))),
                 priority=draw(st.sampled_from(get_args(Priority))),

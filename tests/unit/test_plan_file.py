@@ -78,6 +78,7 @@ REFUSED = [
     (TASK + "kind = 'compensate'\n", r"made by `holdfast undo` alone"),
     (TASK + "kind = 'plan'\n", r"made by `holdfast run` alone"),
     ("[[tasks]]\nkey = 'a'\nkind = 'verify'\n", r"a verify task needs 'checks'"),
+    (TASK + "creates = ['../x']\n", r"creates\[0\]: '../x' is no path inside the repository"),
     (TASK + "merges = 3\n", r"unknown key 'merges'"),
     (TASK + "kind = 'robot'\n", r"tasks\[0\]: Invalid enum value 'robot'"),
     (TASK + "requires = 'b'\n", r"tasks\[0\]: Expected `array`"),

@@ -131,7 +131,7 @@ def test_a_split_task_hands_its_terms_to_its_units() -> None:
     units = tasks(row("x"), row("y", requires=["x"], inputs={"draft": "task:x"}))
     first, last, after = split(whole, whole[0], units)
     assert (first.preconditions, last.preconditions) == (("ready",), ())
-    assert (first.postconditions, last.postconditions) == ((), ("file_exists:n.py",))
+    assert (first.promises, last.promises) == ((), ("file_exists:n.py",))
     assert dict(last.inputs) == {"draft": "task:a.x"}
     assert dict(after.inputs) == {"notes": "task:a.y", "list": "l.txt"}
 

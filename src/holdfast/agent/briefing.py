@@ -200,7 +200,7 @@ def _background(task: TaskSpec) -> list[str]:
 
 def _proofs(task: TaskSpec) -> list[str]:
     """What proves the task, in words; commands alone are listed as they are."""
-    checks = [read_check(line) for line in (*task.checks, *task.postconditions)]
+    checks = [read_check(line) for line in (*task.checks, *task.promises)]
     if not checks:
         return []
     if all(check.kind == "command_succeeds" for check in checks):

@@ -378,7 +378,7 @@ async def conclude(
 async def check(job: Job, key: str) -> tuple[CheckResult, ...]:
     """Run the task's checks and postconditions as steps of one round."""
     task = job.bundle.task
-    lines = (*task.checks, *task.postconditions)
+    lines = (*task.checks, *task.promises)
     if lines:
         job.sink.show(_progress(job, "checking", ", ".join(lines)))
     found = await verify(job.journal, job.workspace, lines, key=key, policy=task.policy)

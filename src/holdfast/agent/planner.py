@@ -30,7 +30,6 @@ from holdfast.agent.conversation import Conversation, encode
 from holdfast.agent.journal import Effectful, Performed
 from holdfast.agent.loop import Job, Reply
 from holdfast.domain import graph
-from holdfast.domain.checks import Check
 from holdfast.domain.model import CheckResult, Outcome, Planning, TaskSpec
 from holdfast.domain.ports import Workspace
 from holdfast.errors import Refused
@@ -186,7 +185,7 @@ def _proving(unit: TaskSpec, whole: TaskSpec) -> TaskSpec:
     return replace(
         unit,
         checks=_flat((unit.checks, whole.checks)),
-        postconditions=_flat((unit.postconditions, whole.postconditions)),
+        postconditions=_flat((unit.postconditions, whole.promises)),
     )
 
 
@@ -253,12 +252,12 @@ def _tasks(text: str, planning: TaskSpec) -> tuple[list[TaskSpec], set[str]]:
             raise Refused(
                 f"tasks[{index}]: the key {task.key!r} is not lower-case letters, digits, - and _"
             )
-        if not (task.checks or task.postconditions or task.creates or task.kind == "shell"):
+        if not (task.checks or task.promises or task.kind == "shell"):
             raise Refused(f"tasks[{index}]: task {task.key!r} has no check", code="plan_no_check")
         for other in task.refers:
             if other not in {each.key for each in tasks}:
                 raise Refused(f"task {task.key!r} refers to {other!r}, which is not in the plan")
-    return [_proving_new(task) for task in tasks], big
+    return [_without_own(task) for task in tasks], big
 
 
 def _document(text: str) -> tuple[str, dict[str, Any]]:
@@ -282,11 +281,9 @@ def _theirs(row: Mapping[str, Any], where: str) -> None:
         raise Refused(f"{where}: kind is one of {', '.join(_KINDS)}", code="plan_not_yours")
 
 
-def _proving_new(task: TaskSpec) -> TaskSpec:
-    """A new file is promised by its task, and not one it begins with as models like to say too."""
-    made = [Check(kind="file_exists", subject=path).line for path in task.creates]
-    files = tuple(path for path in task.files if path not in task.creates)
-    return replace(task, files=files, postconditions=_flat((task.postconditions, made)))
+def _without_own(task: TaskSpec) -> TaskSpec:
+    """A file the task makes is not one it begins with, although models like to name it twice."""
+    return replace(task, files=tuple(path for path in task.files if path not in task.creates))
 
 
 def _all_small(tasks: Sequence[TaskSpec], big: Collection[str], rules: Planning) -> None:

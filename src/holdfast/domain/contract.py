@@ -28,6 +28,9 @@ def validate(task: TaskSpec) -> None:
                 read_check(line)
             except Refused as error:
                 raise _bad(f"{clause}[{index}]: {error.message}", error.hint, error.code) from error
+    for index, path in enumerate(task.creates):
+        if not _inside(path) or path != path.strip():
+            raise _bad(f"creates[{index}]: {path!r} is no path inside the repository")
     for name, source in task.inputs.items():
         _validate_input(task, name, source)
     if task.effects is not None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from holdfast.domain.checks import CheckKind
+from holdfast.domain.checks import Check, CheckKind
 from holdfast.domain.ports import Usage
 from holdfast.errors import FailureClass
 
@@ -155,6 +155,12 @@ class TaskSpec:
     @property
     def label(self) -> str:
         return self.title or self.key
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """What holds at the end beside the checks: the postconditions, and what it creates."""
+        made = (Check(kind="file_exists", subject=path).line for path in self.creates)
+        return tuple(dict.fromkeys((*self.postconditions, *made)))
 
     @property
     def rank(self) -> int:

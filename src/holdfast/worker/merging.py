@@ -82,7 +82,7 @@ def merge_task(
         requires=(spec.key,),
         refers=tuple(dict.fromkeys(refers)),
         checks=tuple(dict.fromkeys(line for side in sides for line in side.checks)),
-        postconditions=tuple(dict.fromkeys(line for side in sides for line in side.postconditions)),
+        postconditions=tuple(dict.fromkeys(line for side in sides for line in side.promises)),
         tier=spec.tier,
         model=spec.model,
         priority=spec.priority,
