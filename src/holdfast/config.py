@@ -59,6 +59,9 @@ class Settings:
     context_summary: str = _setting(
         "extract", "what sums up oversized outputs when curated: extract, or model (costs calls)"
     )
+    embeddings: str = _setting(
+        "", "find past outputs by meaning too: local:all-minilm-l6-v2; empty: by words alone"
+    )
     context_order: str = _setting("default", "who gets context first: default, dependencies_first")
     command_s: float = _setting(120.0, "longest a tool's command may run")
     check_s: float = _setting(120.0, "longest one check may run")

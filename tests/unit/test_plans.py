@@ -38,7 +38,9 @@ def plan(desk: Desk, *tasks: TaskSpec, review: bool = False) -> int:
 
 
 def states(desk: Desk) -> tuple[str, list[str]]:
-    plans = [f"{row['source']} {row['state']}" for row in desk.rows("SELECT * FROM plans")]
+    plans = [
+        f"{row['source']} {row['state']}" for row in desk.rows("SELECT * FROM plans ORDER BY id")
+    ]
     return desk.state("goals", 1), plans
 
 
@@ -173,7 +175,7 @@ def test_a_task_that_failed_gets_no_tasks_it_asked_for(desk: Desk) -> None:
     verified(desk, 1)
     gap = {"failure": "logic", "reason": "checks_failed"}
     desk.work("failed", tasks=(task("mend"),), **gap, **FAILED)
-    assert [row["key"] for row in desk.rows("SELECT key FROM tasks")] == ["a", "verify"]
+    assert [row["key"] for row in desk.rows("SELECT key FROM tasks ORDER BY id")] == ["a", "verify"]
     assert desk.state("goals", 1) == "failed"
 
 

@@ -96,6 +96,11 @@ def test_the_numbers_of_the_loop_follow_the_tier_unless_they_are_said(
     assert (said.max_turns, said.attempt_s) == (7, 1.5)
 
 
+def test_a_planning_task_hands_the_zeros_on_to_the_tasks_it_asks_for() -> None:
+    zeros = Policy(max_turns=0, attempt_s=0.0)
+    assert with_limits(spec(kind="plan", policy=zeros)).policy == zeros
+
+
 def test_submitting_records_the_tier_beside_what_the_heuristic_says(desk: Desk) -> None:
     zeros = Policy(max_turns=0, attempt_s=0.0)
     desk.goal(

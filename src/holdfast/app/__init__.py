@@ -7,7 +7,7 @@ made. Parts that cost time to load or to probe are made on first use.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING
 
 from holdfast.agent.journal import Probe
 from holdfast.config import Settings, dotenv
-from holdfast.domain.ports import Clock, Entropy, Model, Progress, Sandbox, Sink, Tool, Usage
+from holdfast.domain.ports import (
+    Clock,
+    Embedder,
+    Entropy,
+    Model,
+    Progress,
+    Sandbox,
+    Sink,
+    Tool,
+    Usage,
+)
 from holdfast.engine import Engine
 from holdfast.errors import Refused
 from holdfast.worker.workshop import Workshop
@@ -48,6 +58,7 @@ class App:
     given_models: Mapping[str, Model]
     given_tools: Mapping[str, Tool]
     given_sandbox: Sandbox | None
+    given_embedder: Embedder | None = None
     _models: dict[str, Model] = field(default_factory=dict)
 
     @cached_property
@@ -144,6 +155,16 @@ class App:
         found = price(model, self.prices_file)
         return None if found is None else cost_nusd(found, usage)
 
+    def near(self, query: str, texts: Iterable[str]) -> Mapping[str, float]:
+        """The similarity of texts to a query, by the configured embedder. Raises `Unavailable`."""
+        from holdfast.adapters.embeddings import VectorFile, open_embedder
+
+        if "vectors" not in self.__dict__:
+            embedder = self.given_embedder or open_embedder(self.settings.embeddings)
+            self.__dict__["vectors"] = VectorFile(self.home / "vectors", embedder)
+        vectors: VectorFile = self.__dict__["vectors"]
+        return vectors.similarities(query, texts)
+
     def workshop(self) -> Workshop:
         from holdfast.adapters.tools import check_arguments
 
@@ -161,6 +182,7 @@ class App:
             redact=self.redact,
             sink=self.sink,
             probe=self.probe,
+            near=self.near if self.given_embedder or self.settings.embeddings else None,
         )
 
     def beside(self, settings: Settings) -> App:
@@ -202,6 +224,7 @@ def build(
     models: Mapping[str, Model] | None = None,
     tools: Mapping[str, Tool] | None = None,
     sandbox: Sandbox | None = None,
+    embedder: Embedder | None = None,
 ) -> App:
     """Wire a process. `home` holds store and workspaces; it must be writable.
 
@@ -223,4 +246,5 @@ def build(
         given_models=models or {},
         given_tools=tools or {},
         given_sandbox=sandbox,
+        given_embedder=embedder,
     )

@@ -32,6 +32,7 @@ REPEATS_MAX = 5
 # In fewer rows than this, no term is too common to tell them apart.
 COMMON_ROWS_MIN = 8
 MMR_RELEVANCE = 0.7
+FUSION = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,33 @@ def search(tx: Tx, query: str, *, plan: int, k: int, without: Collection[int] = 
         )
         for key, score in best(bm25(wanted, documents, total=total))[:k]
     ]
+
+
+def newest(tx: Tx, *, plan: int, k: int, without: Collection[int] = ()) -> list[Hit]:
+    """The `k` newest outputs and incidents of a plan, whatever they are about; all score 0."""
+    rows = tx.all("document.of_scope", match=f'scope : "{_scope(plan)}"', limit=k)
+    return [
+        Hit(
+            kind=row["kind"],
+            source=row["source"],
+            task=row["task_id"],
+            title=row["title"],
+            body=tx.unpack(row["body"]).decode(),
+            score=0.0,
+        )
+        for row in rows
+        if row["task_id"] not in without
+    ]
+
+
+def fused(*rankings: Sequence[K]) -> list[tuple[K, float]]:
+    """Several rankings as one, by reciprocal rank (Cormack and others 2009), best first."""
+    scores: dict[K, float] = {}
+    for ranking in rankings:
+        for rank, key in enumerate(ranking):
+            scores[key] = scores.get(key, 0.0) + 1 / (FUSION + rank)
+    order = {key: number for number, key in enumerate(scores)}
+    return sorted(scores.items(), key=lambda pair: (-pair[1], order[pair[0]]))
 
 
 def search_files(tx: Tx, query: str, *, among: Collection[str]) -> dict[str, float]:

@@ -272,6 +272,22 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
+class Embedder(Protocol):
+    """Texts as vectors of one model; `id` names it wherever a vector is kept."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def size(self) -> int:
+        """Numbers in a vector."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """One vector of length 1 a text, in order."""
+        ...
+
+
 class Entropy(Protocol):
     def token(self) -> str:
         """A fresh unguessable identifier, 32 hex digits."""

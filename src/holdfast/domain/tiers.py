@@ -80,7 +80,12 @@ def guess(task: TaskSpec) -> Guess:
 
 
 def with_limits(task: TaskSpec) -> TaskSpec:
-    """The task with its loop's numbers: a `max_turns` or `attempt_s` of 0 is the tier's."""
+    """The task with its loop's numbers: a `max_turns` or `attempt_s` of 0 is the tier's.
+
+    A planning task keeps its zeros: the tasks it asks for take over its policy, each by its tier.
+    """
+    if task.kind == "plan":
+        return task
     tier, policy = tier_of(task), task.policy
     return replace(
         task,

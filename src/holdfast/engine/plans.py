@@ -97,7 +97,7 @@ def replace_plan(tx: Tx, goal_id: int, plan: PlanSpec, *, review: bool = False) 
 
 
 def validate(plan: PlanSpec) -> None:
-    """Refuse a plan that cannot be: empty, a key twice, a missing requirement, a loop."""
+    """Refuse a plan that cannot be: empty, a key twice, a missing requirement, a loop, a clause."""
     if not plan.tasks:
         raise Refused("a plan needs at least one task", code="plan_empty")
     keys = [task.key for task in plan.tasks]

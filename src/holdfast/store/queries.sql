@@ -276,6 +276,10 @@ VALUES (:id, :kind, :source, :task, :title, :body) ON CONFLICT (kind, source) DO
 INSERT INTO document_terms (rowid, terms, scope) VALUES (:id, :terms, :scope);
 -- name: document.frequency
 SELECT doc FROM document_vocabulary WHERE term = :term;
+-- name: document.of_scope
+SELECT d.kind, d.source, d.task_id, d.title, d.body FROM document_terms f
+JOIN documents d ON d.id = f.rowid
+WHERE document_terms MATCH :match ORDER BY f.rowid DESC LIMIT :limit;
 -- name: document.match
 SELECT d.id, d.kind, d.source, d.task_id, d.title, d.body, found.terms
 FROM (SELECT rowid, terms FROM document_terms WHERE document_terms MATCH :match

@@ -32,7 +32,7 @@ from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
 from holdfast.worker.gather import gather
 from holdfast.worker.merging import begin, merge_task, work_of
-from holdfast.worker.summaries import summed_up
+from holdfast.worker.summaries import Summaries, summed_up
 from holdfast.worker.workshop import Workshop
 
 
@@ -135,13 +135,13 @@ async def _bundle(
         content = shop.engine.read(_blob, claim.bundle_sha256)
         return msgspec.json.decode(content, type=Bundle), claim.base_tree, claim
     base = await asyncio.to_thread(begin, shop, claim, repository, workspace.git_dir)
-    made, claim = await summed_up(
-        shop,
-        claim,
-        lambda known: gather(
-            shop, claim, base.repository, base.tree, summaries=known, conflict=base.conflict
-        ),
-    )
+
+    def gathered(known: Summaries) -> Bundle:
+        return gather(
+            shop, claim, base.repository, base.tree, conflict=base.conflict, summaries=known
+        )
+
+    made, owned = await summed_up(shop, claim, gathered)
     await shop.engine.acall(
         store_bundle,
         claim.fence,
@@ -149,7 +149,7 @@ async def _bundle(
         base_commit=claim.base_commit,
         base_tree=base.tree,
     )
-    return made, base.tree, claim
+    return made, base.tree, owned
 
 
 async def _settle(

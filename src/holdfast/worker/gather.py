@@ -8,7 +8,7 @@ attempt would get. Deterministic: the same store, tree and settings give the sam
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.adapters.repository import Repository
@@ -16,7 +16,7 @@ from holdfast.agent.briefing import Conflict, Related, Surroundings, brief, refl
 from holdfast.context.bundle import ORDERS, Bundle, Candidate, ItemKind, Rules
 from holdfast.context.codemap import outline, relevant
 from holdfast.context.limits import bundle_tokens, conversation_tokens
-from holdfast.context.retrieve import diverse, search, search_files
+from holdfast.context.retrieve import Hit, diverse, fused, newest, search, search_files
 from holdfast.context.rules import rules_of
 from holdfast.context.steer import Steer
 from holdfast.context.words import terms
@@ -36,6 +36,8 @@ from holdfast.worker.workshop import Workshop
 MODES = ("plain", "curated")
 OUTPUTS_WEIGHED = 10  # beside those that are shown, so that near-duplicates can be passed over
 FILES_SHOWN = 40
+NEWEST = 2000  # outputs that are compared by meaning
+NEAR_MIN = 0.3
 _TASK = re.compile(r"Task (\d{1,18})")
 
 
@@ -46,13 +48,13 @@ def gather(
     base_tree: str,
     *,
     options: ContextOptions | None = None,
-    summaries: Summaries | None = None,
     conflict: Conflict | None = None,
+    summaries: Summaries | None = None,
 ) -> Bundle:
     """The bundle that a new take of this task begins with; `options` tries others than its own.
 
-    `summaries` collects what a model is to be asked for; without it what is known is used.
     `repository` holds the objects of `base_tree`, which has the markers of a `conflict` in it.
+    `summaries` collects what a model is to be asked for; without it what is known is used.
     """
     if conflict is not None:
         claim = replace(claim, spec=replace(claim.spec, files=conflict.files))
@@ -61,7 +63,8 @@ def gather(
     return brief(
         claim,
         replace(
-            _surroundings(shop, claim, repository, base_tree, options, summaries), conflict=conflict
+            _surroundings(shop, claim, repository, base_tree, options, summaries),
+            conflict=conflict,
         ),
         model=model,
         tools=[tool.spec for tool in shop.tools.values()],
@@ -205,7 +208,7 @@ def _found(
     """What retrieval finds; a search that fails is an item that says so."""
     found: list[Candidate] = []
     try:
-        found += shop.engine.read(_outputs, claim, query, k)
+        found += _outputs(shop, claim, query, k)
     except (Corrupt, Unavailable) as error:
         found.append(_failed("Past outputs", "retrieved", str(error)))
     try:
@@ -215,34 +218,59 @@ def _found(
     return found
 
 
-def _outputs(tx: Tx, claim: Claim, query: str, k: int) -> list[Candidate]:
+def _outputs(shop: Workshop, claim: Claim, query: str, k: int) -> list[Candidate]:
     """Outputs and incidents of the same plan, near-duplicates last; linked tasks have their own."""
-    task = claim.fence.task
-    linked = [row["id"] for row in tx.all("link.of_task", id=task)]
-    plan = need(tx, "task", id=task)["plan_id"]
-    hits = search(tx, query, plan=plan, k=OUTPUTS_WEIGHED + k, without={task, *linked})
-    by_source = {hit.source: hit for hit in hits}
+    hits, others = shop.engine.read(_hits, claim, query, k, by_meaning=shop.near is not None)
+    by_source = {hit.source: hit for hit in (*others, *hits)}
+    ranked = [(hit.source, hit.score) for hit in hits]
+    near: Mapping[str, float] = {}
+    failed = []
+    if shop.near is not None and others:
+        try:
+            found = shop.near(query, [hit.body for hit in others])
+            near = {hit.source: found[hit.body] for hit in others if found[hit.body] >= NEAR_MIN}
+        except Unavailable as error:
+            failed.append(_failed("By meaning", "retrieved", str(error)))
+        closest = sorted(near, key=lambda source: (-near[source], source))[: OUTPUTS_WEIGHED + k]
+        ranked = fused([source for source, _ in ranked], closest)
     chosen = diverse(
-        [(hit.source, hit.score) for hit in hits],
-        {hit.source: frozenset(terms(hit.body)) for hit in hits},
-        len(hits),
+        ranked,
+        {source: frozenset(terms(by_source[source].body)) for source, _ in ranked},
+        len(ranked),
     )
-    found = []
-    for rank, (source, near, twin) in enumerate(chosen):
-        hit = by_source[source]
-        late = f"rank {rank + 1}, only {k} are shown" if rank >= k else ""
-        found.append(
-            Candidate(
-                source=f"{hit.kind.capitalize()} {source}",
-                kind="retrieved",
-                reason=f"{hit.kind} of {hit.title!r}, BM25 {hit.score:.2f}",
-                text=hit.body,
-                cite=f"task {hit.task}",
-                rank=rank,
-                excluded=f"repeats {twin}" if near > 0.9 else late,
-            )
-        )
-    return found
+    return [
+        *failed,
+        *(
+            _output(by_source[source], rank, k, near.get(source), twin if alike > 0.9 else None)
+            for rank, (source, alike, twin) in enumerate(chosen)
+        ),
+    ]
+
+
+def _hits(
+    tx: Tx, claim: Claim, query: str, k: int, *, by_meaning: bool
+) -> tuple[list[Hit], list[Hit]]:
+    """What the words of the query find, and all that its meaning could."""
+    task = claim.fence.task
+    without = {task, *(row["id"] for row in tx.all("link.of_task", id=task))}
+    plan = need(tx, "task", id=task)["plan_id"]
+    hits = search(tx, query, plan=plan, k=OUTPUTS_WEIGHED + k, without=without)
+    return hits, newest(tx, plan=plan, k=NEWEST, without=without) if by_meaning else []
+
+
+def _output(hit: Hit, rank: int, k: int, near: float | None, twin: str | None) -> Candidate:
+    late = f"rank {rank + 1}, only {k} are shown" if rank >= k else ""
+    words = f", BM25 {hit.score:.2f}" if hit.score else ""
+    meaning = "" if near is None else f", similarity {near:.2f}"
+    return Candidate(
+        source=f"{hit.kind.capitalize()} {hit.source}",
+        kind="retrieved",
+        reason=f"{hit.kind} of {hit.title!r}{words}{meaning}",
+        text=hit.body,
+        cite=f"task {hit.task}",
+        rank=rank,
+        excluded=f"repeats {twin}" if twin else late,
+    )
 
 
 def _map(shop: Workshop, repository: Repository, tree: str, query: str) -> list[Candidate]:

@@ -73,7 +73,7 @@ def merge_task(
     key = f"merge-{spec.key}"
     while key in taken:
         key += "-again"
-    checks = [*spec.checks, *(line for other in others for line in other.checks)]
+    sides = [spec, *others]
     refers = [other.key for other in others if other.key in taken and other.key != spec.key]
     return TaskSpec(
         key=key,
@@ -81,7 +81,9 @@ def merge_task(
         prompt="",
         requires=(spec.key,),
         refers=tuple(dict.fromkeys(refers)),
-        checks=tuple(dict.fromkeys(checks)),
+        checks=tuple(dict.fromkeys(line for side in sides for line in side.checks)),
+        postconditions=tuple(dict.fromkeys(line for side in sides for line in side.postconditions)),
+        tier=spec.tier,
         model=spec.model,
         priority=spec.priority,
         policy=spec.policy,
@@ -101,9 +103,8 @@ def _others(
     """The tasks whose accepted work touched these files since, oldest first."""
     tasks = []
     for commit in repository.touching(before, tip, paths):
-        trailer = _TRAILER.search(repository.commit_message(commit))
-        if trailer is not None:
-            tasks.append(int(trailer.group(1)))
+        trailers = _TRAILER.findall(repository.commit_message(commit))
+        tasks += [int(task) for task in trailers[-1:]]  # the text above may say anything
     return shop.engine.read(_specs, list(dict.fromkeys(tasks)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,16 @@ from holdfast.engine import Engine
 from holdfast.engine.outlook import previous_end
 from holdfast.worker.liveness import SILENT
 
+# A query and texts → the similarity of each text, -1 to 1; raises `Unavailable`.
+Near = Callable[[str, Iterable[str]], Mapping[str, float]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Workshop:
-    """One process's parts. `model` and `cost` answer for a `provider:model`, opened once each."""
+    """One process's parts. `model` and `cost` answer for a `provider:model`, opened once each.
+
+    `near` compares texts by meaning, where an embedder is configured.
+    """
 
     engine: Engine
     clock: Clock
@@ -35,6 +41,7 @@ class Workshop:
     redact: Callable[[str], str]
     sink: Sink
     probe: Probe
+    near: Near | None = None
 
     def repository(self, claim: Claim) -> Repository:
         """The repository of a goal: the user's own, or our private copy of a plain folder."""
