@@ -23,8 +23,9 @@ test: setup-dev gates  ## everything CI runs: gates, tests, coverage
 quick: setup-dev  ## the tests without the slow ones
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"
 
-kill-proof: setup-dev  ## SIGKILL at every transaction and child process of a goal (ten minutes)
-	KILL_PROOF_ALL=1 $(BIN)/python -m pytest -q -n 2 tests/e2e/test_kill_machinery.py
+kill-proof: setup-dev  ## SIGKILL at every statement, file, process and boundary (a second each, 2,000)
+	KILL_PROOF_ALL=1 $(BIN)/python -m pytest -q -n 2 tests/e2e/test_kill_machinery.py \
+		tests/e2e/test_kill_everywhere.py
 
 simulate: setup-dev  ## play more seeds: SEEDS=7 one again, SEEDS=0-1999 (three minutes a thousand)
 	SEEDS=$(or $(SEEDS),0-1999) $(BIN)/python -m pytest -q -n 2 tests/simulate/test_seeds.py

@@ -7,9 +7,11 @@ thread, so a child is a fresh process in every way that matters, without paying 
 
 A death is `{"at": "step", "boundary": B, "key": K}` (the journal's probe, or `mid_effect` inside a
 tool, check or reply), `{"at": "boundary", "n": N}` (the n-th of those, whatever its step),
-`{"at": "commit", "n": N, "side": "before" | "after"}` (the n-th transaction of the process) or
-`{"at": "process", "n": N}` (before the n-th child process, git included, starts) or null. With
-`"signal": "stop"` or `"interrupt"` it gets SIGSTOP or SIGINT instead of SIGKILL.
+`{"at": "commit", "n": N, "side": "before" | "after"}` (the n-th transaction of the process),
+`{"at": "statement", "n": N, "side": …}` (the n-th statement of its writer), `{"at": "process",
+"n": N}` (before the n-th child process, git included, starts), `{"at": "file", "n": N}` (before the
+n-th file or folder that it makes, opens for writing, moves or removes) or null. With `"signal":
+"stop"` or `"interrupt"` it gets SIGSTOP or SIGINT instead of SIGKILL.
 
 An order may name a mutant, a fault planted in Holdfast that the proofs must notice.
 
@@ -24,6 +26,7 @@ import os
 import signal
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar
@@ -60,6 +63,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+CHANGES = frozenset(
+    f"os.{name}"
+    for name in ("rename", "remove", "mkdir", "rmdir", "link", "symlink", "chmod", "truncate")
+)
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "interrupt": signal.SIGINT}
 
 
@@ -68,29 +75,31 @@ class Death:
 
     def __init__(self, order: Mapping[str, Any] | None, home: Path) -> None:
         self._order, self._home = dict(order or {}), home
-        self._commits = self._processes = self._boundaries = 0
+        self._seen: Counter[str] = Counter()
 
     def step(self, boundary: str, key: str) -> None:
-        self._boundaries += 1
-        if self._order.get("at") == "boundary":
-            self._count_down(self._boundaries)
+        self._reach("boundary")
         if (self._order.get("boundary"), self._order.get("key")) == (boundary, key):
             self._die()
 
     def commit(self, side: str) -> None:
-        self._commits += side == "before"
-        if self._order.get("at") == "commit" and self._order["side"] == side:
-            self._count_down(self._commits)
+        self._reach("commit", side)
 
-    def process(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def statement(self, side: str) -> None:
+        self._reach("statement", side)
+
+    def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "subprocess.Popen":
-            self._processes += 1
-            if self._order.get("at") == "process":
-                self._count_down(self._processes)
+            self._reach("process")
+        elif event in CHANGES or (event == "open" and writes(*arguments[1:3])):
+            self._reach("file")
 
-    def _count_down(self, seen: int) -> None:
-        if seen == self._order["n"]:
-            self._die()
+    def _reach(self, at: str, side: str = "") -> None:
+        """One more place of a kind: the one where it ends, perhaps."""
+        if (self._order.get("at"), self._order.get("side", "")) == (at, side):
+            self._seen[at] += 1
+            if self._seen[at] == self._order["n"]:
+                self._die()
 
     def _die(self) -> None:
         number = SIGNALS[self._order.get("signal", "kill")]
@@ -98,6 +107,13 @@ class Death:
         if number == signal.SIGSTOP:
             wait_for_commits(self._home)
         os.kill(os.getpid(), number)
+
+
+def writes(mode: Any, flags: Any) -> bool:
+    """Whether an `open` may change a file."""
+    if isinstance(mode, str):
+        return any(letter in mode for letter in "wax+")
+    return bool(isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR))
 
 
 def wait_for_commits(home: Path) -> None:
@@ -136,6 +152,22 @@ class MortalEngine(Engine):
         result = await super().acall(use_case, *args, **kwargs)
         self.death.commit("after")
         return result
+
+
+class MortalConnection:
+    """The writer's connection, dying before or after its n-th statement."""
+
+    def __init__(self, inner: Any, death: Death) -> None:
+        self._inner, self._death = inner, death
+
+    def execute(self, *words: Any) -> Any:
+        self._death.statement("before")
+        cursor = self._inner.execute(*words)
+        self._death.statement("after")
+        return cursor
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
 
 class CountedTool:
@@ -313,8 +345,10 @@ def child(wish: Mapping[str, Any], order: Mapping[str, Any]) -> dict[str, Any]:
     make_home(home)
     engine = MortalEngine(home / STORE_NAME, app.clock)
     engine.death = death
+    writer: Any = engine._writer
+    writer._connection = MortalConnection(writer._connection, death)
     app.__dict__["engine"] = engine
-    sys.addaudithook(death.process)
+    sys.addaudithook(death.audit)
     if order.get("verb") == "undo":
         return undo(app, order["goal"])
     goal = order.get("goal") or asyncio.run(begin(app, wish, model))

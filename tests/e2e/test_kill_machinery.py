@@ -7,7 +7,6 @@ run takes every fourth transaction and every eleventh child process; `make kill-
 
 import os
 import shutil
-import signal
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
@@ -16,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from e2e.support import Driver, broken_invariants, make_repo, tree
+from e2e.goals import Goals, go_on, happened, one_death, prove_whole
+from e2e.support import Driver, broken_invariants, tree
 from e2e.three_tasks import FILES, GOAL, SCRIPT, write_plan
 
 pytestmark = pytest.mark.slow
@@ -32,30 +32,13 @@ def at_process(n: int) -> dict[str, Any]:
     return {"at": "process", "n": n}
 
 
-class Goals:
-    """Goals in fresh repositories and stores, made one after the other by one driver."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._made = folder, count(1)
-        self._template = make_repo(folder / "template", FILES)
-        self.driver = Driver(
-            folder / "driver",
-            self._template,
-            SCRIPT,
-            plan=str(write_plan(folder)),
-            goal=GOAL,
-        )
-
-    def fresh(self) -> Driver:
-        folder = self._folder / str(next(self._made))
-        shutil.copytree(self._template, folder / "repo")
-        self.driver.move(folder, folder / "repo")
-        return self.driver
+def three_goals(folder: Path) -> Goals:
+    return Goals(folder, FILES, SCRIPT, plan=str(write_plan(folder)), goal=GOAL)
 
 
 @pytest.fixture
 def goals(tmp_path: Path) -> Iterator[Goals]:
-    made = Goals(tmp_path)
+    made = three_goals(tmp_path)
     with made.driver:
         yield made
 
@@ -63,45 +46,11 @@ def goals(tmp_path: Path) -> Iterator[Goals]:
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Counter[str]]:
     """The final tree of a run nobody kills, and how often each call happens in it."""
-    goals = Goals(tmp_path_factory.mktemp("whole"))
+    goals = three_goals(tmp_path_factory.mktemp("whole"))
     with goals.driver:
         driver = goals.fresh()
         result = driver.order(die=None)["said"]
         return tree(driver.repo, result["branch"]), happened(driver)
-
-
-def happened(driver: Driver) -> Counter[str]:
-    return Counter(f"{call['tool']} {call.get('arguments')}" for call in driver.called())
-
-
-def prove_whole(
-    driver: Driver, result: dict[str, Any], uninterrupted: tuple[str, Counter[str]], kills: int
-) -> None:
-    expected, once = uninterrupted
-    assert (result["state"], result["outcome"]) == ("complete", "passed"), result["tasks"]
-    assert broken_invariants(driver.store) == []
-    assert tree(driver.repo, result["branch"]) == expected
-    again = happened(driver) - once
-    assert sum(again.values()) <= kills, f"more than the one in flight was repeated: {again}"
-    assert not once - happened(driver)
-
-
-def one_death(driver: Driver, die: dict[str, Any], **order: Any) -> dict[str, Any] | None:
-    """A process that dies as told; its answer when it ended before it could."""
-    answer = driver.order(die=die, **order)
-    if driver.store.goals():
-        assert broken_invariants(driver.store) == []
-    if answer["signal"] == 0:
-        return answer["said"]
-    assert answer["signal"] == signal.SIGKILL
-    return None
-
-
-def go_on(driver: Driver) -> dict[str, Any]:
-    """The next process: it resumes the goal, or begins when there is none yet."""
-    began = {"goal": 1} if driver.store.goals() else {}
-    said: dict[str, Any] = driver.order(**began)["said"]
-    return said
 
 
 def undone(driver: Driver) -> dict[str, Any]:
