@@ -2,9 +2,10 @@
 
 Owns the scan of a source file into facts, the graph of a tree (a file points to the files that
 define what it mentions) and its personalised ranking. Facts are kept by git's blob id and the graph
-by tree id, so an unchanged file is never scanned twice. Scanning is one regular expression a
-language family, since parsing 5,000 files takes ten times the second this may cost; `outline`,
-which is what a model reads, parses Python by `ast`.
+by tree id, so an unchanged file is never scanned twice. Python is scanned by one regular
+expression, since parsing 5,000 files takes ten times the second this may cost; `outline`, which is
+what a model reads, parses it by `ast`. Other languages are read by tree-sitter where it is
+installed (`grammars`), else by a regular expression, too.
 
 Invariants: the same tree and query give the same ranking; a file that fails to parse is scanned all
 the same; nothing here reads a working tree.
@@ -21,6 +22,7 @@ from math import sqrt
 
 import msgspec
 
+from holdfast.context.grammars import definitions
 from holdfast.context.retrieve import best, bm25
 from holdfast.context.words import terms
 
@@ -70,7 +72,12 @@ class CodeMap:
 def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
     """The facts of one file with its counted tokens."""
     pattern = _PYTHON if path.endswith((".py", ".pyi")) else _OTHER
-    found = (match.group(match.lastindex or 0) for match in pattern.finditer(text))
+    parsed = None if pattern is _PYTHON else definitions(path, text[:FILE_CHARS_MAX])
+    found = (
+        (match.group(match.lastindex or 0) for match in pattern.finditer(text))
+        if parsed is None
+        else (name for _, name in parsed)
+    )
     defines = tuple(sorted({name for name in found if len(name) > 2}))
     mentions = {name: counted[name] for name in sorted(counted) if _NAME.fullmatch(name)}
     return Facts(defines=defines, mentions=mentions)
@@ -221,7 +228,8 @@ def _defining(path: str, text: str) -> list[int]:
                     if isinstance(node, ast.ClassDef):
                         bodies.append(node.body)
         return sorted(found)
-    return _matching(_OTHER, text)
+    parsed = definitions(path, text)
+    return _matching(_OTHER, text) if parsed is None else sorted({line for line, _ in parsed})
 
 
 def _matching(pattern: re.Pattern[str], text: str) -> list[int]:
