@@ -18,6 +18,7 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from math import sqrt
 
 import msgspec
@@ -38,7 +39,6 @@ OUTLINE_LINES_MAX = 12
 # Weights of the three rankings, set on the even questions of benchmarks/context.py.
 CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT = 1.0, 0.3, 0.15
 
-_NAME = re.compile(r"[A-Za-z_]\w{2,}")
 _PYTHON = re.compile(
     r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|^([A-Za-z_]\w{2,})[ \t]*[:=](?!=)",
     re.MULTILINE,
@@ -79,7 +79,8 @@ def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
         else (name for _, name in parsed)
     )
     defines = tuple(sorted({name for name in found if len(name) > 2}))
-    mentions = {name: counted[name] for name in sorted(counted) if _NAME.fullmatch(name)}
+    names = sorted([name for name in counted if len(name) > 2 and name.isidentifier()])
+    mentions = {name: counted[name] for name in names}
     return Facts(defines=defines, mentions=mentions)
 
 
@@ -90,15 +91,20 @@ def build(files: Iterable[tuple[str, str, Facts]]) -> CodeMap:
     for number, (_, _, facts) in enumerate(ordered):
         for name in facts.defines:
             definers[name].append(number)
-    useful = {name: found for name, found in definers.items() if len(found) <= DEFINERS_MAX}
+    useful = {
+        name: (_telling(name) / len(found), found)
+        for name, found in definers.items()
+        if len(found) <= DEFINERS_MAX
+    }
     weights: list[defaultdict[int, float]] = [defaultdict(float) for _ in ordered]
     for number, (_, _, facts) in enumerate(ordered):
-        for name, times in facts.mentions.items():
-            targets = useful.get(name, ())
-            share = sqrt(times) * _telling(name) / len(targets) if targets else 0.0
+        mine, mentions = weights[number], facts.mentions
+        for name in [name for name in mentions if name in useful]:
+            telling, targets = useful[name]
+            share = sqrt(mentions[name]) * telling
             for target in targets:
                 if target != number:
-                    weights[number][target] += share
+                    mine[target] += share
                     weights[target][number] += share * CALLERS_WEIGHT
     return CodeMap(
         paths=tuple(path for path, _, _ in ordered),
@@ -251,6 +257,6 @@ def _telling(name: str) -> float:
 
 def _strongest(found: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
     """The strongest links of a file, as shares of 1."""
-    kept = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[:LINKS_PER_FILE_MAX]
-    total = sum(weight for _, weight in kept)
-    return tuple((number, round(weight / total, 6)) for number, weight in kept)
+    kept = nsmallest(LINKS_PER_FILE_MAX, ((-weight, number) for number, weight in found.items()))
+    total = sum(weight for weight, _ in kept)
+    return tuple((number, round(weight / total, 6)) for weight, number in kept)

@@ -7,6 +7,7 @@ long for the writer; a process that dies in between has lost nothing but the wor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
 from holdfast.adapters.repository import Repository
@@ -40,8 +41,16 @@ def read_tree(
     path_of = {blob: path for path, blob in reversed(entries)}
     facts = engine.read(known_facts, list(path_of))
     missing = [blob for blob in path_of if blob not in facts]
-    for start in range(0, len(missing), BATCH):
-        facts |= _index(engine, repository, missing[start : start + BATCH], path_of, redact)
+    with ThreadPoolExecutor(1) as writing:  # SQLite writes a batch while the next one is scanned
+        pending: Future[None] | None = None
+        for start in range(0, len(missing), BATCH):
+            scanned = _scanned(repository, missing[start : start + BATCH], path_of, redact)
+            facts |= {blob: found for blob, (found, _) in scanned.items()}
+            if pending is not None:
+                pending.result()
+            pending = writing.submit(engine.call, store_facts, scanned)
+        if pending is not None:
+            pending.result()
     code = build((path, blob, facts[blob]) for path, blob in entries)
     engine.call(store_map, tree, code)
     return code
@@ -53,18 +62,16 @@ def redacted_names(names: list[str], redact: Callable[[str], str]) -> list[str]:
     return names if redact(together) == together else [redact(name) for name in names]
 
 
-def _index(
-    engine: Engine,
+def _scanned(
     repository: Repository,
     blobs: Sequence[str],
     path_of: dict[str, str],
     redact: Callable[[str], str],
-) -> dict[str, Facts]:
+) -> dict[str, tuple[Facts, dict[str, int]]]:
     scanned = {}
     for blob, content in zip(blobs, repository.contents(blobs), strict=True):
         binary = b"\0" in content[:8192]
         text = "" if binary else redact(content.decode(errors="replace"))
         counted = tokens(text)
         scanned[blob] = (scan(path_of[blob], text, counted), fold(counted))
-    engine.call(store_facts, scanned)
-    return {blob: facts for blob, (facts, _) in scanned.items()}
+    return scanned
