@@ -29,7 +29,10 @@ class Settings:
     model: str = _setting("", "provider:model that runs tasks, such as ollama:qwen3:8b")
     slots: int = _setting(1, "tasks that run at the same time in this process")
     lease_s: float = _setting(5.0, "how long a claim lasts unless it is renewed")
-    max_turns: int = _setting(20, "model round trips one attempt may take")
+    store_wait_s: float = _setting(
+        30.0, "longest a write waits for another process's before it says who holds the store"
+    )
+    max_turns: int = _setting(0, "model round trips one attempt may take; 0: by tier, 5, 10 or 20")
     max_attempts: int = _setting(3, "attempts that may be lost or fail before a task is exhausted")
     max_takes: int = _setting(2, "journals a task may open: a logic failure starts a fresh one")
     max_verification_retries: int = _setting(
@@ -37,7 +40,7 @@ class Settings:
     )
     repeat_limit: int = _setting(3, "identical rounds before an attempt stops as repeating")
     stall_limit: int = _setting(6, "rounds without a new observation before it stops as stalled")
-    attempt_s: float = _setting(1800.0, "wall clock of one attempt")
+    attempt_s: float = _setting(0.0, "wall clock of one attempt; 0: by tier, 600 or 1800")
     agent_planning: bool = _setting(False, "let a model plan a goal; off: a goal is one task")
     plan_tasks_min: int = _setting(3, "fewest tasks a proposed plan may have")
     plan_tasks_max: int = _setting(8, "most tasks a proposed plan, or one split task, may have")

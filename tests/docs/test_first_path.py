@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 ROWS = [
     *(f"P{number}" for number in range(1, 19)),
-    *["H17", "H20", "H21", "H22", "H38", "H40", "H41"],
+    *["P34", "H17", "H20", "H21", "H22", "H28", "H30", "H38", "H40", "H41"],
 ]
 
 

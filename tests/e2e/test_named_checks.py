@@ -84,6 +84,7 @@ class Benches:
             self.folder / "work",
             repository,
             base=repository.head(),
+            redact=str,
             sandbox=open_sandbox(redact=str, environ={"PATH": path, "HOME": "/nonexistent"}),
         )
         return Bench(engine, granted, workspace, workspace.tree_of(repository.head()))

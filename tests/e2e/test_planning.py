@@ -128,11 +128,9 @@ def test_a_big_task_is_split_into_units(tmp_path: Path) -> None:
     shown = run("plan", "show", "2", "--json").result
     needs = {task["key"]: task["requires"] for task in shown["tasks"]}
     assert needs == {"one.x": [], "one.y": ["one.x"], "two": ["one.y"], "three": []}
-    assert [task["checks"] for task in shown["tasks"]][1] == [
-        "test -f x.txt",
-        "file_exists:one.txt",
-        "test -f one.txt",
-    ]
+    last = shown["tasks"][1]
+    assert last["checks"] == ["test -f x.txt", "test -f one.txt"]
+    assert last["postconditions"] == ["file_exists:one.txt"], "what it creates is promised"
     assert run("replay", "1.1", "--json").result["equal"] is True
 
 
@@ -231,3 +229,49 @@ def test_without_planning_a_goal_is_one_task_as_it_always_was(tmp_path: Path) ->
         "t002/model",
         "v01/check:0",
     ]
+
+
+def test_the_checks_of_a_persons_plan_fail_its_goal_at_once(tmp_path: Path) -> None:
+    run = cli(tmp_path, {"rules": [*WORK]})
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"tasks": [row("one")]}), encoding="utf-8")
+    done = run("run", "Make one", "--plan", str(plan), "--check", "test -f two.txt", "--json")
+    assert (done.code, done.result["state"], done.result["reason"]) == (
+        1,
+        "failed",
+        "checks_failed",
+    )
+    assert [task["key"] for task in done.result["tasks"]] == ["one", "verify"]
+    assert done.result["tasks"][-1]["detail"] == "test -f two.txt: failed with exit code 1"
+
+
+def test_a_plan_of_ones_own_can_be_held_for_review_paused_and_given_anew(tmp_path: Path) -> None:
+    run = cli(tmp_path, {"rules": [*WORK]})
+    assert run("run", "Make one", "--review", "--json").code == 3
+    bare = run("plan", "create", "--json")
+    assert (bare.code, bare.result["message"]) == (2, "which goal, and which plan?")
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"tasks": [row("one")]}), encoding="utf-8")
+    made = run("plan", "create", "--goal", "1", "--file", str(plan), "--review", "--json")
+    assert (made.code, made.result["state"]) == (0, "proposed")
+    assert "holdfast plan approve 2" in run("plan", "show", "2").out
+    assert "one" in run("plan", "export", "2").out
+    assert run("plan", "approve", "2", "--json").result["state"] == "running"
+    assert run("plan", "pause", "2", "--json").result["state"] == "paused"
+    assert run("plan", "resume", "2", "--json").result["state"] == "running"
+    assert run("resume", "--json").result["outcome"] == "passed"
+
+
+def test_settings_that_no_plan_could_keep_are_refused_before_a_goal_exists(tmp_path: Path) -> None:
+    run = cli(tmp_path, {"rules": []})
+    for name, value, words in (
+        ("PLAN_TASKS_MIN", "9", "no plan can be both"),
+        ("PLAN_LEVELS", "3", "it is 1 or 2"),
+        ("UNIT_FILES_MAX", "0", "unit_files_max is 0"),
+        ("PLAN_ROUNDS", "-1", "plan_rounds is -1"),
+        ("AGENT_PLANNING", "maybe", "sets agent_planning to 'maybe'"),
+    ):
+        done = run("run", "x", *PLANNED, environ={f"HOLDFAST_{name}": value})
+        assert (done.code, done.result["type"]) == (2, "error")
+        assert words in done.result["message"]
+    assert run.store.goals() == 0

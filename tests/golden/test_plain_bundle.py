@@ -26,7 +26,12 @@ def claim() -> Claim:
     return Claim(
         fence=Fence(task=3, attempt=1, take=1, goal=1),
         spec=TaskSpec(
-            key="fix", title="Fix it", prompt="Fix main.", checks=("true",), files=("src/app.py",)
+            key="fix",
+            title="Fix it",
+            prompt="Fix main.",
+            checks=("true",),
+            files=("src/app.py",),
+            priority=0,
         ),
         goal_text="Make the app work",
         repository="/nowhere",

@@ -172,5 +172,9 @@ CHAOS: tuple[Move, ...] = (
     *FAULTY,
     *(pause_one, cancel_one, force_one, undo_one),
 )
-# While work is walked back nobody forces a task past its requirement: the order would be theirs.
-UNDOING: tuple[Move, ...] = (*(nothing,) * 4, *(reap, answer, go_on) * 2, *FAULTY, pause_one)
+UNDOING: tuple[Move, ...] = (
+    *(nothing,) * 4,
+    *(reap, answer, go_on) * 2,
+    *FAULTY,
+    *(pause_one, force_one),
+)

@@ -58,7 +58,7 @@ def make_plan(seed: str) -> PlanSpec:
                 key=f"k{index}",
                 prompt="do it",
                 requires=tuple(sorted(wanted)),
-                priority=chance.choice((0, 0, 1)),
+                priority=chance.choice(("normal", "normal", "high")),
                 policy=Policy(max_attempts=3, max_takes=2, backoff_ms=100, backoff_ms_max=1000),
             )
         )

@@ -130,7 +130,7 @@ def test_a_failed_requirement_keeps_its_dependants_blocked_and_says_so(w: World)
 
 def test_the_schedule_goes_by_priority_then_number_and_by_level_for_bfs(tmp_path: Path) -> None:
     with world(tmp_path) as w:
-        w.goal(task("a"), task("b", priority=5), task("c", "b", priority=9), task("d"))
+        w.goal(task("a"), task("b", priority="high"), task("c", "b", priority="urgent"), task("d"))
         dag = w.engine.read(requires_dag_schedule, 1)
         assert dag["order"] == [2, 3, 1, 4]
         assert dag["blocked"] == {3: [2]}

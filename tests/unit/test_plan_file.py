@@ -81,7 +81,7 @@ REFUSED = [
     (TASK + "merges = 3\n", r"unknown key 'merges'"),
     (TASK + "kind = 'robot'\n", r"tasks\[0\]: Invalid enum value 'robot'"),
     (TASK + "requires = 'b'\n", r"tasks\[0\]: Expected `array`"),
-    (TASK + "priority = 'high'\n", r"tasks\[0\]: Expected `int`"),
+    (TASK + "priority = 'asap'\n", r"tasks\[0\]: priority is 'asap' \(known: urgent, high, normal"),
     (TASK + "compensates = 3\n", r"unknown key 'compensates'"),
     ("[[tasks]]\nkey = 'a'\nkind = 'shell'\n", r"a shell task needs a 'command'"),
     ("policy = 3\n" + TASK, r"plan.toml: policy is not a table"),

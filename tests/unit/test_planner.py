@@ -33,6 +33,12 @@ def answer(*rows: dict[str, Any], **more: Any) -> str:
     return json.dumps({"tasks": list(rows), **more})
 
 
+def test_an_answer_may_be_written_as_a_plan_file_is() -> None:
+    shell = {"key": "b", "kind": "shell", "command": "make", "priority": "high"}
+    draft = read_plan(answer(row("a", kind="agent"), shell, version=1), PLANNING)
+    assert [(task.kind, task.command) for task in draft.tasks] == [("agent", ""), ("shell", "make")]
+
+
 def test_an_answer_is_read_with_or_without_a_fence_and_words_around_it() -> None:
     plain = answer(row("a", files=["x.py"]), row("b", requires=["a"]))
     for text in (plain, f"```json\n{plain}\n```", f"Here it is:\n```json\n{plain}\n```\nGood?"):
@@ -52,10 +58,13 @@ WRONG = [
     ('{"tasks": [3]}', "refused", r"tasks\[0\] is not a table"),
     (answer(row()), "plan_size", "it has 1 tasks; 2 to 4 are wanted"),
     (answer(*(row(key) for key in "abcde")), "plan_size", "it has 5 tasks; 2 to 4 are wanted"),
-    (answer(row(), row("b"), version=1), "plan_unknown_key", "'version' beside 'tasks'"),
-    (answer(row(), row("b", kind="shell")), "plan_unknown_key", r"tasks\[1\]: unknown key 'kind'"),
-    (answer(row(), row("b", policy={})), "plan_unknown_key", "unknown key 'policy'"),
-    (answer(row(), row("b", model="x:y")), "plan_unknown_key", "unknown key 'model'"),
+    (answer(row(), row("b"), extra=1), "plan_unknown_key", "plan.json: unknown key 'extra'"),
+    (answer(row(), row("b"), version=9), "refused", "version 9 is newer"),
+    (answer(row(), row("b"), policy={}), "plan_not_yours", "'policy' is not yours to write"),
+    (answer(row(), row("b", file=[])), "plan_unknown_key", r"unknown key 'file'"),
+    (answer(row(), row("b", kind="verify")), "plan_not_yours", r"kind is one of agent, model, sh"),
+    (answer(row(), row("b", policy={})), "plan_not_yours", r"tasks\[1\]: 'policy' is not yours"),
+    (answer(row(), row("b", model="x:y")), "plan_not_yours", "'model' is not yours to write"),
     (answer(row(), row("B")), "refused", r"tasks\[1\]: the key 'B' is not lower-case"),
     (answer(row(), row("a")), "plan_duplicate", r"tasks\[1\]: the key 'a' is taken by plan.json"),
     (answer(row(), row("b", checks=[])), "plan_no_check", r"tasks\[1\]: task 'b' has no check"),
@@ -112,6 +121,19 @@ def test_several_last_units_meet_in_a_task_that_proves_the_whole() -> None:
     assert meeting.requires == ("a.x", "a.y", "a.z")
     assert (last.requires, last.refers) == ((meeting.key,), (meeting.key,))
     assert made[2].refers == ("a.x",)
+
+
+def test_a_split_task_hands_its_terms_to_its_units() -> None:
+    whole = tasks(
+        row("a", creates=["n.py"], preconditions=["ready"]),
+        row("b", requires=["a"], inputs={"notes": "task:a", "list": "l.txt"}),
+    )
+    units = tasks(row("x"), row("y", requires=["x"], inputs={"draft": "task:x"}))
+    first, last, after = split(whole, whole[0], units)
+    assert (first.preconditions, last.preconditions) == (("ready",), ())
+    assert (first.postconditions, last.postconditions) == ((), ("file_exists:n.py",))
+    assert dict(last.inputs) == {"draft": "task:a.x"}
+    assert dict(after.inputs) == {"notes": "task:a.y", "list": "l.txt"}
 
 
 def test_units_are_small_or_refused() -> None:

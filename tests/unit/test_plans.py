@@ -8,8 +8,8 @@ import pytest
 
 from desk import POLICY, Desk, task
 from holdfast.domain.model import CheckResult, GoalSpec, Planning, PlanSpec, TaskSpec
-from holdfast.engine import approve, cancel, pause, reject, replace_plan, submit
-from holdfast.engine.listing import waiting
+from holdfast.engine import approve, cancel, compensate, pause, reject, replace_plan, submit
+from holdfast.engine.listing import task_row, waiting
 from holdfast.engine.outlook import goal_result
 from holdfast.errors import IllegalTransition, Refused
 
@@ -38,7 +38,9 @@ def plan(desk: Desk, *tasks: TaskSpec, review: bool = False) -> int:
 
 
 def states(desk: Desk) -> tuple[str, list[str]]:
-    plans = [f"{row['source']} {row['state']}" for row in desk.rows("SELECT * FROM plans")]
+    plans = [
+        f"{row['source']} {row['state']}" for row in desk.rows("SELECT * FROM plans ORDER BY id")
+    ]
     return desk.state("goals", 1), plans
 
 
@@ -47,7 +49,7 @@ def test_a_goal_is_decomposing_until_its_planning_task_has_proposed_its_tasks(de
     assert states(desk) == ("decomposing", ["planning running"])
     desk.work("passed", tasks=(task("a"), task("b", requires=("a",))), **PASSED)
     assert states(desk) == ("executing", ["planning succeeded", "model running"])
-    assert [row["state"] for row in desk.rows("SELECT state FROM tasks")] == [
+    assert [row["state"] for row in desk.rows("SELECT state FROM tasks ORDER BY id")] == [
         "succeeded",
         "ready",
         "blocked",
@@ -173,7 +175,7 @@ def test_a_task_that_failed_gets_no_tasks_it_asked_for(desk: Desk) -> None:
     verified(desk, 1)
     gap = {"failure": "logic", "reason": "checks_failed"}
     desk.work("failed", tasks=(task("mend"),), **gap, **FAILED)
-    assert [row["key"] for row in desk.rows("SELECT key FROM tasks")] == ["a", "verify"]
+    assert [row["key"] for row in desk.rows("SELECT key FROM tasks ORDER BY id")] == ["a", "verify"]
     assert desk.state("goals", 1) == "failed"
 
 
@@ -183,3 +185,37 @@ def test_a_gap_that_is_left_waits_for_a_person_under_a_key_of_its_own(desk: Desk
     (row,) = desk.engine.read(waiting)
     assert (row["step"], row["generation"], row["reason"]) == ("gap", 1, "gap")
     assert desk.engine.read(goal_result, 1)["outcome"] == "waiting"
+
+
+def test_conflicting_work_succeeds_unaccepted_and_its_merge_stands_before_who_waits(
+    desk: Desk,
+) -> None:
+    desk.goal(task("a"), task("b"), task("c", requires=("b",)))
+    one, other = desk.claim(), desk.claim()
+    desk.settle(one, "passed", commit="c1", parent="c0", **PASSED)
+    merge = task("merge-b", requires=("b",), refers=("a",), merges=2)
+    desk.settle(other, "passed", commit="c2", parent="c0", tasks=(merge,), **PASSED)
+    assert [desk.state("tasks", key) for key in (2, 3, 4)] == ["succeeded", "blocked", "ready"]
+    row = desk.rows("SELECT tip_commit, branch_commit FROM goals")[0]
+    assert tuple(row) == ("c1", "c1"), "what conflicts is not on the branch"
+    assert desk.rows("SELECT commit_id FROM tasks WHERE id = 2")[0]["commit_id"] == ""
+    assert [row["key"] for row in desk.engine.read(task_row, 3)["blocked_by"]] == ["merge-b"]
+    granted = desk.claim()
+    assert (granted.spec.key, granted.base_commit) == ("merge-b", "c1")
+    desk.settle(granted, "passed", commit="c3", parent="c1", **PASSED)
+    assert desk.state("tasks", 3) == "ready"
+    desk.work("passed", **PASSED)
+    assert desk.state("goals", 1) == "complete"
+    desk.call(compensate, 1)
+    undone = desk.rows("SELECT key FROM tasks WHERE plan_id = 2 ORDER BY position")
+    assert [row["key"] for row in undone] == ["undo-merge-b", "undo-a"], "b was never accepted"
+
+
+def test_a_report_of_conflicting_work_sent_twice_makes_one_merge(desk: Desk) -> None:
+    desk.goal(task("a"), task("b"))
+    one, other = desk.claim(), desk.claim()
+    desk.settle(one, "passed", commit="c1", parent="c0", **PASSED)
+    report = {"commit": "c2", "parent": "c0", "tasks": (task("merge-b", merges=2),), **PASSED}
+    first = desk.settle(other, "passed", **report)
+    assert desk.settle(other, "passed", **report) == first
+    assert len(desk.rows("SELECT 1 FROM tasks")) == 3

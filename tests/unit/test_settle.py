@@ -161,7 +161,7 @@ def test_a_logic_failure_opens_the_next_take_and_the_last_one_fails(desk: Desk) 
 
 
 def test_claims_go_by_priority_then_by_age(desk: Desk) -> None:
-    desk.goal(task("a"), task("b", priority=5), task("c", priority=5))
+    desk.goal(task("a"), task("b", priority="high"), task("c", priority="high"))
     assert [desk.claim().spec.key for _ in range(3)] == ["b", "c", "a"]
     found = desk.engine.read(holders)
     assert [(worker, fence.session) for worker, fence, _ in found] == [

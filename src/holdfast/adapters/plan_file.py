@@ -16,13 +16,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from holdfast.domain import graph
 from holdfast.domain.checks import read_check
-from holdfast.domain.model import PlanSpec, Policy, TaskSpec
+from holdfast.domain.contract import validate
+from holdfast.domain.model import PlanSpec, Policy, Priority, TaskSpec, Tier
 from holdfast.errors import Refused
 
 TASKS_MAX = 1000
@@ -30,7 +31,7 @@ FILE_BYTES_MAX = 1_000_000
 FORMAT = 1
 _OURS = {"compensates", "merges", "planning", "provisional"}  # what only Holdfast says about a task
 _TASK_FIELDS = {item.name for item in fields(TaskSpec)} - _OURS
-_CHECKS = {"checks"}
+_CHECKS = {"checks", "preconditions", "postconditions"}
 _POLICY_FIELDS = {item.name for item in fields(Policy)}
 
 
@@ -160,6 +161,8 @@ def _task(row: Any, policy: Policy, where: str) -> TaskSpec:
     if row.get("kind") == "plan":
         raise Refused(f"{where}: kind 'plan' is made by `holdfast run` alone")
     values = {"prompt": "", **row, "policy": _policy(row.get("policy", {}), policy, where)}
+    _known_word(row, "priority", get_args(Priority), where)
+    _known_word(row, "tier", get_args(Tier), where)
     values |= {name: _checks(row[name], name, where) for name in _CHECKS & row.keys()}
     try:
         task = msgspec.convert(values, TaskSpec)
@@ -169,7 +172,16 @@ def _task(row: Any, policy: Policy, where: str) -> TaskSpec:
         raise Refused(f"{where}: a shell task needs a 'command'")
     if task.kind == "verify" and not task.checks:
         raise Refused(f"{where}: a verify task needs 'checks'")
+    try:
+        validate(task)
+    except Refused as error:
+        raise Refused(f"{where}: {error.message}", hint=error.hint, code=error.code) from error
     return task
+
+
+def _known_word(row: Mapping[str, Any], name: str, words: Sequence[str], where: str) -> None:
+    if name in row and row[name] not in words:
+        raise Refused(f"{where}: {name} is {row[name]!r}", hint=f"known: {', '.join(words)}")
 
 
 def _checks(rows: Any, name: str, where: str) -> Any:

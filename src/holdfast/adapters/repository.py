@@ -177,6 +177,12 @@ class Repository:
             "diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after
         )
 
+    def touching(self, before: str, after: str, paths: Sequence[str]) -> list[str]:
+        """The commits after `before` (empty: from the first) that changed one of `paths`."""
+        span = [after, f"^{before}"] if before else [after]
+        literal = [f":(literal){path}" for path in paths]
+        return self._git.run("rev-list", "--reverse", *span, "--", *literal).decode().split()
+
     def commit_message(self, commit: str) -> str:
         return self._git.run("show", "-s", "--no-notes", "--format=%B", commit).decode(
             errors="replace"

@@ -59,10 +59,16 @@ class Staged:
 
 @dataclass(frozen=True, kw_only=True)
 class Merged:
-    """A merge of three trees: the merged tree, or the names in conflict and no tree."""
+    """A merge of three trees: the merged tree, or the names in conflict and no tree.
+
+    `marked` is then the tree that holds what could be merged, with conflict markers where it could
+    not, and `said` what git says about each conflict.
+    """
 
     tree: str | None
     conflicts: tuple[str, ...] = ()
+    marked: str = ""
+    said: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,18 +229,7 @@ class TaskWorkspace:
 
     def merge(self, base: str, ours: str, theirs: str) -> Merged:
         """Three-way merge of trees or commits that are here, without touching the working files."""
-        root = self.commit(self.tree_of(base), parents=[], message="base", when_ms=0)
-        sides = [
-            self.commit(self.tree_of(side), parents=[root], message=name, when_ms=0)
-            for name, side in (("ours", ours), ("theirs", theirs))
-        ]
-        status, output, _ = self._git.answer(
-            "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", *sides, ok=(0, 1)
-        )
-        words = [os.fsdecode(word) for word in output.split(b"\0") if word]
-        if status == 0:
-            return Merged(tree=words[0].strip())
-        return Merged(tree=None, conflicts=tuple(sorted(set(words[1:]))))
+        return merge_in(self.git_dir, base, ours, theirs)
 
     def _between(self, *arguments: str) -> bytes:
         for tree in arguments[-2:]:
@@ -256,6 +251,40 @@ class TaskWorkspace:
 
     def _gitlinks(self) -> bytes:
         return self._links_file.read_bytes() if self._links_file.exists() else b""
+
+
+def merge_in(git_dir: Path, base: str, ours: str, theirs: str) -> Merged:
+    """Three-way merge of trees or commits that a private git directory holds or borrows.
+
+    Pure but for the objects it writes there: the same arguments give the same trees.
+    """
+    git = Git(git_dir=git_dir)
+    for tree in (base, ours, theirs):
+        _check_id(tree)
+
+    def commit(side: str, *parents: str) -> str:
+        tree = git.word("rev-parse", "--verify", f"{side}^{{tree}}")
+        flags = [word for parent in parents for word in ("-p", parent)]
+        signed = signature("Holdfast", "holdfast@localhost", 0)
+        return git.word("commit-tree", tree, *flags, "-m", "side", environment=signed)
+
+    root = commit(base)
+    sides = {commit(ours, root): "the branch", commit(theirs, root): "the task"}
+    if len(sides) == 1:
+        return Merged(tree=git.word("rev-parse", "--verify", f"{theirs}^{{tree}}"))
+    status, output, _ = git.answer(
+        "merge-tree", "--write-tree", "-z", "--name-only", "--messages", *sides, ok=(0, 1)
+    )
+    head, _, rest = output.partition(b"\0\0")
+    words = [os.fsdecode(word) for word in head.split(b"\0") if word]
+    if status == 0:
+        return Merged(tree=words[0].strip())
+    told = [word for word in rest.split(b"\0") if re.match(rb"CONFLICT \([^)]*\): ", word)]
+    said = os.fsdecode(b"".join(told))
+    for side, name in sides.items():
+        said = said.replace(side, name)
+    names = tuple(sorted(set(words[1:])))
+    return Merged(tree=None, conflicts=names, marked=words[0].strip(), said=said.strip())
 
 
 def _make_private(git_dir: Path, repository: Repository) -> None:

@@ -17,6 +17,7 @@ from holdfast.agent.edits import offered as edit_offers
 from holdfast.context.bundle import PLAIN, Bundle, Candidate, Rules, fit
 from holdfast.context.steer import Steer, steered, unseen
 from holdfast.domain.checks import read_check
+from holdfast.domain.contract import TASK, required_by
 from holdfast.domain.model import Claim, Outcome, Planning, TaskKind, TaskSpec
 from holdfast.domain.ports import ToolSpec
 from holdfast.errors import Refused
@@ -44,6 +45,16 @@ class Related:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Conflict:
+    """What a merge could not join: in which files, and the work that stands on either side."""
+
+    files: tuple[str, ...]
+    ours: str
+    theirs: str
+    said: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Surroundings:
     """What a task can be shown beside its own text.
 
@@ -63,6 +74,7 @@ class Surroundings:
     more: Sequence[Candidate] = ()
     find: Callable[[str], str | None] = lambda source: None
     index_rules: str = ""
+    conflict: Conflict | None = None
 
 
 def brief(
@@ -76,8 +88,8 @@ def brief(
 ) -> Bundle:
     """The bundle of a new take.
 
-    Raises `Refused` when a file the task names is not in its base, or when the task's own text is
-    over the budget.
+    Raises `Refused` when a file or an input that the task names is not there, or when the task's
+    own text is over the budget.
     """
     task = claim.spec
     missing = [path for path in task.files if path not in set(around.files)]
@@ -86,8 +98,15 @@ def brief(
             f"task {task.key!r} names {missing[0]!r}, which is not in the repository",
             code="missing_file",
         )
+    for name, source in task.inputs.items():
+        if not _input(around, source):
+            raise Refused(
+                f"task {task.key!r} needs its input {name!r}, but {source} gives no text",
+                hint="a file of the base, or task:KEY with an output",
+                code="missing_input",
+            )
     text, items = fit(
-        _head(claim, around.rules),
+        _head(claim, around.rules, around.conflict),
         [*_candidates(claim, around), *_pinned(claim, around)],
         budget_tokens=budget_tokens,
         rules=around.rules,
@@ -127,14 +146,18 @@ def _system(task: TaskSpec, tools: Sequence[ToolSpec]) -> str:
     return f"{system}\n\n{prompts.fill(prompts.load('calls_json'), tools=listing)}"
 
 
-def _head(claim: Claim, rules: Rules) -> str:
+def _head(claim: Claim, rules: Rules, conflict: Conflict | None) -> str:
     task = claim.spec
     if task.planning is not None:
         return f"# Task: {task.label}\n\n{_plan_request(claim.goal_text, task, task.planning)}"
-    parts = [f"# Task: {task.label}", task.prompt.strip() or claim.goal_text.strip()]
+    wanted = task.prompt.strip() or claim.goal_text.strip()
+    if conflict is not None:
+        sides = {"ours": conflict.ours, "theirs": conflict.theirs, "said": conflict.said}
+        wanted = prompts.fill(prompts.load("merge"), **sides)
+    parts = [f"# Task: {task.label}", wanted]
     if claim.goal_text.strip() not in task.prompt:
         parts.append(f"It is part of this goal: {claim.goal_text.strip()}")
-    parts += _proofs(task)
+    parts += [*_background(task), *_proofs(task)]
     if rules.fenced:
         parts.append(prompts.load("context"))
     return "\n\n".join(parts)
@@ -150,9 +173,34 @@ def _plan_request(goal: str, task: TaskSpec, rules: Planning) -> str:
     return "\n\n".join(parts)
 
 
+def _background(task: TaskSpec) -> list[str]:
+    """What a task says of itself beside its prompt; each part whole, as it was written."""
+    parts = []
+    if task.context:
+        parts.append(f"Context: {task.context}")
+    if task.success_criteria:
+        parts.append(
+            "It succeeds when:\n" + "\n".join(f"- {each}" for each in task.success_criteria)
+        )
+    if task.file_hints:
+        hints = (
+            f"- {hint.path}" + (f": {hint.reason}" if hint.reason else "")
+            for hint in task.file_hints
+        )
+        parts.append("Files that are likely to matter:\n" + "\n".join(hints))
+    if task.effects is not None:
+        allowed = ", ".join(f"`{pattern}`" for pattern in task.effects)
+        parts.append(
+            f"You may write only {allowed}; any other change is refused or taken back."
+            if allowed
+            else "You may write nothing; any change is refused or taken back."
+        )
+    return parts
+
+
 def _proofs(task: TaskSpec) -> list[str]:
     """What proves the task, in words; commands alone are listed as they are."""
-    checks = [read_check(line) for line in task.checks]
+    checks = [read_check(line) for line in (*task.checks, *task.postconditions)]
     if not checks:
         return []
     if all(check.kind == "command_succeeds" for check in checks):
@@ -190,15 +238,28 @@ def _pinned(claim: Claim, around: Surroundings) -> list[Candidate]:
     return found
 
 
+def _input(around: Surroundings, source: str) -> str:
+    """The text of an input: a required task's output, or a file of the base; empty for neither."""
+    key = required_by(source)
+    if not key:
+        return (around.read(source) or "") if source in set(around.files) else ""
+    return next(
+        (other.answer for other in around.related if other.key == key and other.kind == "requires"),
+        "",
+    )
+
+
 def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
+    inputs = _by_source(claim.spec.inputs)
+    paths = [source for source in inputs if not required_by(source)]
     found = [
         Candidate(
             source=path,
             kind="file",
-            reason="named by the task",
+            reason=f"input {inputs[path]}" if path in inputs else "named by the task",
             text=around.read(path) or "(empty or not text)",
         )
-        for path in claim.spec.files
+        for path in dict.fromkeys([*claim.spec.files, *paths])
     ]
     if around.reflection:
         found.append(
@@ -215,7 +276,7 @@ def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
                 Candidate(
                     source=f"Task {other.id}" if other.outside else f"Task {other.key}",
                     kind="requires" if other.kind == "requires" else "refers",
-                    reason=f"{other.kind}: {other.title}",
+                    reason=f"{_role(other, inputs)}: {other.title}",
                     text=other.answer,
                     cite=f"task {other.id}",
                 )
@@ -227,6 +288,19 @@ def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
     if around.files:
         found.append(_tree(around.files))
     return found
+
+
+def _by_source(inputs: Mapping[str, str]) -> dict[str, str]:
+    """The names that each source has as an input."""
+    names: dict[str, str] = {}
+    for name, source in sorted(inputs.items()):
+        names[source] = f"{names[source]}, {name}" if source in names else name
+    return names
+
+
+def _role(other: Related, inputs: Mapping[str, str]) -> str:
+    name = inputs.get(f"{TASK}{other.key}", "")
+    return f"{other.kind}, input {name}" if name and other.kind == "requires" else other.kind
 
 
 def _tree(files: Sequence[str]) -> Candidate:

@@ -6,10 +6,13 @@ as exceptions into outcomes; bugs and lost leases pass through.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
 
 import msgspec
 
+from holdfast.adapters.tools.bounds import clause, listed, take_back
 from holdfast.agent import evidence, loop
 from holdfast.agent.briefing import index_rules
 from holdfast.agent.chain import chain
@@ -30,7 +33,7 @@ async def execute(job: Job) -> Outcome:
     `Stale` passes through: an attempt that lost its lease has nothing to report.
     """
     try:
-        return await EXECUTORS[job.bundle.task.kind](job)
+        return await perform(job)
     except Undecided as error:
         return Outcome(kind="waiting", reason="undecided", detail=_evidence(error))
     except ModelError as error:
@@ -63,6 +66,21 @@ async def execute(job: Job) -> Outcome:
         return Outcome(kind="failed", failure="policy", reason=error.code, detail=str(error))
 
 
+async def perform(job: Job) -> Outcome:
+    """The attempt itself, live, resumed or replayed: its preconditions, then its executor."""
+    unmet = await loop.preconditions(job)
+    return unmet if unmet is not None else await EXECUTORS[job.bundle.task.kind](job)
+
+
+async def agent(job: Job) -> Outcome:
+    """The loop. A merge whose conflict went away before it began asks no model."""
+    task = job.bundle.task
+    if task.merges and not task.files:
+        answer = "Nothing was in conflict any more."
+        return await loop.conclude(job, answer, await loop.check(job, "v01"))
+    return await loop.run(job)
+
+
 async def single(job: Job) -> Outcome:
     """One model call without tools; its text is the answer, then the checks."""
     bundle = job.bundle
@@ -78,15 +96,25 @@ async def single(job: Job) -> Outcome:
     return await loop.conclude(job, said.actions.answer, results, rules=index_rules(bundle))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ran(CommandResult):
+    """A shell task's command, and what it wrote outside the task's effects (taken back)."""
+
+    outside: tuple[str, ...] = ()
+
+
 async def shell(job: Job) -> Outcome:
     """One command in the sandbox, no model; exit code 0 is success, then the checks."""
     task = job.bundle.task
 
     async def perform() -> Performed:
+        before = job.journal.tree
         done = await job.workspace.sandbox.run(
             task.command, root=job.workspace.root, timeout_s=task.policy.attempt_s
         )
-        return Performed(result=encode(done), events=(evidence.command_output("command", done),))
+        names = await asyncio.to_thread(take_back, job.workspace, before, task.effects)
+        ran = Ran(**asdict(done), outside=tuple(names))
+        return Performed(result=encode(ran), events=(evidence.command_output("command", done),))
 
     content = await job.journal.step(
         Effectful(
@@ -98,16 +126,21 @@ async def shell(job: Job) -> Outcome:
             writes=True,
         )
     )
-    done = msgspec.json.decode(content, type=CommandResult)
-    answer = (done.stdout + done.stderr)[-2000:]
-    if done.exit_code == 0 and not done.timed_out:
+    ran = msgspec.json.decode(content, type=Ran)
+    answer = (ran.stdout + ran.stderr)[-2000:]
+    if ran.exit_code == 0 and not ran.timed_out and not ran.outside:
         return await loop.conclude(job, answer, await loop.check(job, "v01"))
     await job.journal.flush()
+    if ran.outside:
+        detail = f"it wrote {listed(ran.outside)}: {clause(task.effects or ())}"
+        return Outcome(
+            kind="failed", failure="policy", reason="outside_effects", detail=detail, answer=answer
+        )
     return Outcome(
         kind="failed",
         failure="logic",
-        reason="command_timeout" if done.timed_out else "command_failed",
-        detail=f"exit code {done.exit_code}: {answer[-500:]}",
+        reason="command_timeout" if ran.timed_out else "command_failed",
+        detail=f"exit code {ran.exit_code}: {answer[-500:]}",
         answer=answer,
         tree=job.journal.tree,
     )
@@ -118,7 +151,7 @@ def _evidence(error: Undecided) -> str:
 
 
 EXECUTORS: Mapping[TaskKind, Callable[[Job], Awaitable[Outcome]]] = {
-    "agent": loop.run,
+    "agent": agent,
     "model": single,
     "shell": shell,
     "plan": plan,

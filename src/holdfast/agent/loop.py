@@ -7,7 +7,7 @@ The same code runs live, resumed and in replay; only the journal differs. Every 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -22,6 +22,7 @@ from holdfast.agent.conversation import Conversation, encode, first_difference
 from holdfast.agent.edits import Edits, Fallback, advice
 from holdfast.agent.guards import Guards, Stop
 from holdfast.agent.journal import Effectful, Journal, Performed
+from holdfast.agent.merging import unmarked
 from holdfast.agent.verify import corrective, describe, proven, verify
 from holdfast.context.bundle import Bundle
 from holdfast.context.rules import broken
@@ -364,7 +365,7 @@ async def conclude(
     return Outcome(
         kind="failed",
         failure="logic",
-        reason="checks_failed",
+        reason=_unproven(results),
         detail="; ".join(remaining),
         answer=answer,
         checks=results,
@@ -375,14 +376,55 @@ async def conclude(
 
 
 async def check(job: Job, key: str) -> tuple[CheckResult, ...]:
-    """Run the task's checks as steps of one round."""
+    """Run the task's checks and postconditions as steps of one round."""
     task = job.bundle.task
-    if task.checks:
-        job.sink.show(_progress(job, "checking", ", ".join(task.checks)))
-    results = await verify(job.journal, job.workspace, task.checks, key=key, policy=task.policy)
+    lines = (*task.checks, *task.postconditions)
+    if lines:
+        job.sink.show(_progress(job, "checking", ", ".join(lines)))
+    found = await verify(job.journal, job.workspace, lines, key=key, policy=task.policy)
+    results = tuple(
+        result if index < len(task.checks) else replace(result, clause="postcondition")
+        for index, result in enumerate(found)
+    )
+    if task.merges:
+        mark = await unmarked(job.journal, job.workspace, task.files, key=key)
+        results = (mark, *results)
     for result in results:
         job.sink.show(_progress(job, "check", describe(result)))
     return results
+
+
+async def preconditions(job: Job) -> Outcome | None:
+    """The end of an attempt whose task may not begin; None when everything it asks for holds.
+
+    A policy failure: nothing a model says can make true what must be true before it is asked.
+    """
+    task = job.bundle.task
+    found = await verify(
+        job.journal, job.workspace, task.preconditions, key="pre", policy=task.policy
+    )
+    results = tuple(replace(result, clause="precondition") for result in found)
+    for result in results:
+        job.sink.show(_progress(job, "check", describe(result)))
+    if proven(results) or not results:
+        return None
+    await job.journal.flush()
+    unmet = tuple(describe(result) for result in results if result.verdict != "pass")
+    return Outcome(
+        kind="failed",
+        failure="policy",
+        reason="precondition_failed",
+        detail="; ".join(unmet),
+        checks=results,
+        remaining=unmet,
+        tree=job.journal.tree,
+    )
+
+
+def _unproven(results: Sequence[CheckResult]) -> str:
+    """The reason's word: checks first, then the contract's own clause."""
+    clauses = {result.clause for result in results if result.verdict != "pass"}
+    return "checks_failed" if "check" in clauses else "postcondition_failed"
 
 
 def _deadline(job: Job) -> float | None:

@@ -4,7 +4,7 @@ Owns what is asked and what an answer must be: read by the reader of `--plan FIL
 task's `Planning`, grounded in the files of the base tree, acyclic. A wrong answer goes back once
 with the exact error; a second one ends the goal with that error, never with an empty plan. Tasks
 that are too big for one sitting are split in the same conversation. The model decides nothing else:
-kinds, models, policies and the goal's own checks are not its to write.
+models, policies and the goal's own checks are not its to write.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ WHOLE = "whole"  # of a task that was split: checks it where several units end
 _ANSWER = Path("plan.json")  # how an answer's positions are named
 _KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _FENCED = re.compile(r"\A```\w*[ \t]*\n(.*)\n```\Z", re.DOTALL)
-_THEIRS = {"key", "title", "prompt", "requires", "refers", "files", "creates", "checks", "big"}
+_NOT_THEIRS = {"model", "policy"}  # what a task costs and may take is the goal's
+_KINDS = ("agent", "model", "shell")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,46 +145,65 @@ def split(
     What proves the whole is proven where they meet: by the last unit, or by a task after the last
     ones when there are several.
     """
-    inner = {unit.key for unit in units}
-    named = {key: f"{whole.key}.{key}" for key in inner}
+    named = {unit.key: f"{whole.key}.{unit.key}" for unit in units}
     required = {key for unit in units for key in unit.requires}
-    ends = [unit.key for unit in units if unit.key not in required]
-    made = [
-        replace(
-            unit,
-            key=named[unit.key],
-            requires=tuple(named[key] for key in unit.requires) or whole.requires,
-            refers=tuple(named.get(key, key) for key in unit.refers),
-            checks=_flat((unit.checks, whole.checks if ends == [unit.key] else ())),
+    last = [named[unit.key] for unit in units if unit.key not in required]
+    made = [_unit(unit, whole, named) for unit in units]
+    if len(last) > 1:
+        meeting = TaskSpec(
+            key=f"{whole.key}.{WHOLE}",
+            title=f"Check {whole.label}",
+            prompt="",
+            kind="shell",
+            command="true",
+            requires=tuple(last),
             priority=whole.priority,
+            policy=whole.policy,
         )
-        for unit in units
-    ]
-    last = [named[key] for key in ends]
-    if len(ends) > 1:
-        last = [f"{whole.key}.{WHOLE}"]
-        made.append(
-            TaskSpec(
-                key=last[0],
-                title=f"Check {whole.label}",
-                prompt="",
-                kind="shell",
-                command="true",
-                requires=tuple(named[key] for key in ends),
-                checks=whole.checks,
-                priority=whole.priority,
-                policy=whole.policy,
-            )
-        )
+        made, last = [*made, meeting], [meeting.key]
+    made = [_proving(unit, whole) if unit.key in last else unit for unit in made]
     found: list[TaskSpec] = []
     for task in tasks:
-        if task.key == whole.key:
-            found += made
-            continue
-        requires = [last if key == whole.key else [key] for key in task.requires]
-        refers = [last if key == whole.key else [key] for key in task.refers]
-        found.append(replace(task, requires=_flat(requires), refers=_flat(refers)))
+        found += made if task.key == whole.key else [_after(task, whole.key, last)]
     return tuple(found)
+
+
+def _unit(unit: TaskSpec, whole: TaskSpec, named: Mapping[str, str]) -> TaskSpec:
+    """A unit by its name in the plan; the first ones begin where their task would have begun."""
+    first = not unit.requires
+    return replace(
+        unit,
+        key=named[unit.key],
+        requires=whole.requires if first else tuple(named[key] for key in unit.requires),
+        refers=tuple(named[key] for key in unit.refers),
+        inputs={name: _renamed(source, named) for name, source in unit.inputs.items()},
+        preconditions=_flat((whole.preconditions if first else (), unit.preconditions)),
+        priority=whole.priority,
+    )
+
+
+def _proving(unit: TaskSpec, whole: TaskSpec) -> TaskSpec:
+    return replace(
+        unit,
+        checks=_flat((unit.checks, whole.checks)),
+        postconditions=_flat((unit.postconditions, whole.postconditions)),
+    )
+
+
+def _after(task: TaskSpec, key: str, last: Sequence[str]) -> TaskSpec:
+    """A task of the plan with one that it names replaced by the ends of its units."""
+    return replace(
+        task,
+        requires=_flat(last if other == key else [other] for other in task.requires),
+        refers=_flat(last if other == key else [other] for other in task.refers),
+        inputs={name: _renamed(source, {key: last[0]}) for name, source in task.inputs.items()},
+    )
+
+
+def _renamed(source: str, named: Mapping[str, str]) -> str:
+    """An input that is a task's output, by the task's name now."""
+    kind, colon, key = source.partition(":")
+    return f"task:{named[key]}" if kind == "task" and colon and key in named else source
 
 
 async def _proposed(job: Job, talk: Conversation, name: str, read: Callable[[str], Draft]) -> Draft:
@@ -225,16 +245,15 @@ def _tasks(text: str, planning: TaskSpec) -> tuple[list[TaskSpec], set[str]]:
                     raise Refused(f"tasks[{index}]: 'big' is true or false, not {called!r}")
                 if called:
                     big.add(str(row.get("key")))
-    for name in document:
-        if name != "tasks":
-            raise Refused(f"unknown key {name!r} beside 'tasks'", code="plan_unknown_key")
+    if "policy" in document:
+        raise Refused("'policy' is not yours to write", code="plan_not_yours")
     tasks = plan_tasks(document, body, _ANSWER, policy=planning.policy)
     for index, task in enumerate(tasks):
         if not _KEY.fullmatch(task.key):
             raise Refused(
                 f"tasks[{index}]: the key {task.key!r} is not lower-case letters, digits, - and _"
             )
-        if not task.checks:
+        if not (task.checks or task.postconditions or task.creates or task.kind == "shell"):
             raise Refused(f"tasks[{index}]: task {task.key!r} has no check", code="plan_no_check")
         for other in task.refers:
             if other not in {each.key for each in tasks}:
@@ -257,20 +276,17 @@ def _document(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _theirs(row: Mapping[str, Any], where: str) -> None:
-    for name in row:
-        if name not in _THEIRS:
-            raise Refused(
-                f"{where}: unknown key {name!r}",
-                hint="known: " + ", ".join(sorted(_THEIRS)),
-                code="plan_unknown_key",
-            )
+    for name in sorted(_NOT_THEIRS & row.keys()):
+        raise Refused(f"{where}: {name!r} is not yours to write", code="plan_not_yours")
+    if row.get("kind", "agent") not in _KINDS:
+        raise Refused(f"{where}: kind is one of {', '.join(_KINDS)}", code="plan_not_yours")
 
 
 def _proving_new(task: TaskSpec) -> TaskSpec:
-    """A new file is a check of its task, and not one it begins with as models like to say too."""
+    """A new file is promised by its task, and not one it begins with as models like to say too."""
     made = [Check(kind="file_exists", subject=path).line for path in task.creates]
     files = tuple(path for path in task.files if path not in task.creates)
-    return replace(task, files=files, checks=_flat((task.checks, made)))
+    return replace(task, files=files, postconditions=_flat((task.postconditions, made)))
 
 
 def _all_small(tasks: Sequence[TaskSpec], big: Collection[str], rules: Planning) -> None:
@@ -354,7 +370,8 @@ def _existing(workspace: Workspace, paths: Iterable[str]) -> dict[str, str]:
             with place(workspace.root, path) as at:
                 kind, there = at.kind(), at.relative
         except Refusal as refusal:
-            found[path] = "nothing" if refusal.code == "FILE_NOT_FOUND" else refusal.message
+            gone = refusal.code == "FILE_NOT_FOUND"
+            found[path] = "nothing" if gone else f"is refused: {refusal.message}"
             continue
         if there != path:
             found[path] = f"is written {there!r}"

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from holdfast.agent.conversation import encode, first_difference
-from holdfast.agent.executors import EXECUTORS
+from holdfast.agent.executors import perform
 from holdfast.agent.journal import EndOfJournal, ReplayJournal, Undecided
 from holdfast.agent.loop import Job
 from holdfast.context.bundle import Bundle
@@ -78,7 +78,7 @@ async def replay(record: AttemptRecord, *, problems: Check) -> Replayed:
         clock=None,
     )
     try:
-        outcome = await EXECUTORS[bundle.task.kind](job)
+        outcome = await perform(job)
     except Divergence as error:
         return _named(record, journal, error)
     except (EndOfJournal, Undecided) as end:
@@ -104,7 +104,7 @@ def _ended(
     key = end.key if isinstance(end, EndOfJournal) else end.row.key
     outcome = record.outcome
     complete = outcome is not None and (
-        outcome.kind in ("passed", "unverified", "partial") or outcome.reason == "checks_failed"
+        outcome.kind in ("passed", "unverified", "partial") or bool(outcome.checks)
     )
     if complete:
         return _differs(record, journal, key, "step", 0, "this step was never recorded")
@@ -153,7 +153,8 @@ def _differs(
 
 def _essence(outcome: Outcome) -> bytes:
     """An outcome without what settling added to it."""
-    return encode(replace(outcome, commit="", parent=""))
+    asked = tuple(task for task in outcome.tasks if not task.merges)
+    return encode(replace(outcome, commit="", parent="", tasks=asked))
 
 
 class _Nobody:

@@ -88,8 +88,9 @@ def report(result: CheckResult) -> str:
 
 
 def describe(result: CheckResult) -> str:
-    """One line for a person: the check and how it ended."""
-    return f"{result.command}: {_headline(result)}"
+    """One line for a person: the check, its clause unless that is `checks`, and how it ended."""
+    clause = "" if result.clause == "check" else f"{result.clause} "
+    return f"{clause}{result.command}: {_headline(result)}"
 
 
 async def _judge(

@@ -63,7 +63,8 @@ class App:
 
     @cached_property
     def engine(self) -> Engine:
-        return Engine(self.home / STORE_NAME, self.clock)
+        path, wait_s = self.home / STORE_NAME, self.settings.store_wait_s
+        return Engine(path, self.clock, wait_s=wait_s)
 
     @cached_property
     def worker(self) -> str:

@@ -34,6 +34,7 @@ from holdfast.engine.steering import (
 from holdfast.errors import Refused
 from holdfast.store import Tx
 from holdfast.worker.gather import gather
+from holdfast.worker.merging import begin
 
 Json = dict[str, Any]
 Verb = Literal["pin", "exclude", "release"]
@@ -171,8 +172,8 @@ def _next(app: App, task: int, options: ContextOptions | None = None) -> tuple[B
         return msgspec.json.decode(content, type=Bundle), content, True
     shop = app.workshop()
     repository = shop.repository(claim)
-    tree = repository.tree_of(claim.base_commit) if claim.base_commit else repository.empty_tree()
-    made = gather(shop, claim, repository, tree, options=options)
+    base = begin(shop, claim, repository, shop.git_dir(claim.spec.merges))
+    made = gather(shop, claim, base.repository, base.tree, options=options, conflict=base.conflict)
     return made, encode(made), False
 
 

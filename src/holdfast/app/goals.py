@@ -27,8 +27,10 @@ from holdfast.domain.model import (
     Planning,
     PlanSpec,
     Policy,
+    Priority,
     Strategy,
     TaskSpec,
+    Tier,
 )
 from holdfast.domain.ports import Progress, Usage
 from holdfast.engine import pause, replace_plan, resume, submit
@@ -65,14 +67,18 @@ class Wish:
     review: bool = False
     policy: Policy = field(default_factory=Policy)
     budget: Budget = field(default_factory=Budget)
+    tier: Tier = "unknown"
+    priority: Priority = "normal"
     strategy: Strategy = "dag"
 
 
 def policy(settings: Settings, calls: str = "native") -> Policy:
     """The policy of a task as the settings have it."""
-    for name in ("max_turns", "slots"):
-        if getattr(settings, name) < 1:
-            raise Refused(f"{name} is {getattr(settings, name)}; it must be at least 1")
+    if settings.slots < 1:
+        raise Refused(f"slots is {settings.slots}; it must be at least 1")
+    for name in ("max_turns", "attempt_s"):
+        if getattr(settings, name) < 0:
+            raise Refused(f"{name} is {getattr(settings, name)}; 0 means by the task's tier")
     for name in ("budget_usd", "budget_tokens"):
         if getattr(settings, name) < 0:
             raise Refused(f"{name} is {getattr(settings, name)}; 0 means no limit")
@@ -251,7 +257,13 @@ def _plan(wish: Wish) -> PlanSpec:
         asks = _planning_task(wish, wish.planning, checks)
         return PlanSpec(tasks=(asks,), source="planning")
     task = TaskSpec(
-        key="task", title=wish.text, prompt=wish.text, checks=checks, policy=wish.policy
+        key="task",
+        title=wish.text,
+        prompt=wish.text,
+        checks=checks,
+        tier=wish.tier,
+        priority=wish.priority,
+        policy=wish.policy,
     )
     return PlanSpec(tasks=(task,))
 
@@ -271,7 +283,10 @@ def _planning_task(wish: Wish, rules: Planning, checks: tuple[str, ...]) -> Task
 def _without_secrets(app: App, plan: PlanSpec) -> PlanSpec:
     """A plan as it may be stored: texts redacted, a credential anywhere else refused."""
     for task in plan.tasks:
-        for text in (*task.checks, task.command, task.key, *task.files, *task.requires):
+        proofs = (*task.preconditions, *task.checks, *task.postconditions)
+        names = (task.key, *task.files, *task.creates, *task.requires, *task.inputs)
+        sources = (*task.inputs.values(), *(hint.path for hint in task.file_hints))
+        for text in (*proofs, task.command, *names, *sources, *(task.effects or ())):
             if app.redact(text) != text:
                 raise Refused(
                     f"task {app.redact(task.key)!r} holds a credential in a command, key or file "
@@ -280,7 +295,16 @@ def _without_secrets(app: App, plan: PlanSpec) -> PlanSpec:
                     code="secret_in_command",
                 )
     tasks = (
-        replace(task, prompt=app.redact(task.prompt), title=app.redact(task.title))
+        replace(
+            task,
+            prompt=app.redact(task.prompt),
+            title=app.redact(task.title),
+            context=app.redact(task.context),
+            success_criteria=tuple(map(app.redact, task.success_criteria)),
+            file_hints=tuple(
+                replace(hint, reason=app.redact(hint.reason)) for hint in task.file_hints
+            ),
+        )
         for task in plan.tasks
     )
     return replace(plan, tasks=tuple(tasks))

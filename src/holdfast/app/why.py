@@ -36,16 +36,16 @@ def why_line(app: App, path: str, line: int, *, goal: int = 0, rev: str = "") ->
         raise NotFound(
             f"{path} has no line {line} on {row['branch']}", hint="PATH is relative to the top"
         )
-    trailer = _TRAILER.search(repository.commit_message(blamed.commit))
+    trailers = _TRAILER.findall(repository.commit_message(blamed.commit))
     found: dict[str, Any] = {
         "path": path,
         "line": line,
         "text": app.redact(blamed.text),
         "commit": blamed.commit,
     }
-    if trailer is None:
+    if not trailers:
         return {**found, "attempt": None, "note": "this line is older than the goal"}
-    record = app.engine.read(attempt_record, trailer.group(1))
+    record = app.engine.read(attempt_record, trailers[-1])  # the text above may say anything
     return {**found, **_described(app, record), "step": _step_of(app, record, blamed)}
 
 

@@ -166,24 +166,40 @@ def task(page: Page, found: Json) -> Page:
     page.row(f"{tokens} tokens, {money}, {took} of work", indent=2)
     if found["undone"]:
         page.row(("undone", "yellow"), indent=2)
-    for name in ("requires", "files"):
+    for name in ("requires", "files", "creates"):
         if found[name]:
             page.row((f"{name:<9}", "dim"), ", ".join(found[name]), indent=2)
     for name in ("model", "command"):
         if found[name]:
             page.row((f"{name:<9}", "dim"), found[name], indent=2)
+    _terms(page, found, indent=2)
     blocked(page, found, indent=2)
     page.blank()
     page.text(found["prompt"], indent=2, lines_max=PROMPT_LINES_MAX)
     if found["checks"] or found["attempts"]:
         page.blank()
-    for command in found["checks"]:
-        page.row(f"check {command}", indent=2)
+    for clause in ("precondition", "check", "postcondition"):
+        for line in found[f"{clause}s"]:
+            page.row(f"{clause} {line}", indent=2)
     for one in found["attempts"]:
         attempt_row(page, one, indent=2)
     page.blank()
     next_steps(page, _after_task(found))
     return page
+
+
+def _terms(page: Page, found: Json, *, indent: int) -> None:
+    """How hard a task is held to be, what it is given and what it may write."""
+    if found["kind"] in ("agent", "model"):
+        limits = f"{found['policy']['max_turns']} turns, {found['policy']['attempt_s']:g} s"
+        guess = f"; the heuristic says {found['tier_guess']}: {found['tier_reason']}"
+        page.row(("tier     ", "dim"), f"{found['tier']} ({limits}){guess}", indent=indent)
+    page.row(("priority ", "dim"), str(found["priority"]), indent=indent)
+    for name, source in found["inputs"].items():
+        page.row(("input    ", "dim"), f"{name} = {source}", indent=indent)
+    if found["effects"] is not None:
+        allowed = ", ".join(found["effects"]) or "nothing"
+        page.row(("effects  ", "dim"), f"may write {allowed}", indent=indent)
 
 
 def task_tree(page: Page, found: Json, *, indent: int) -> None:

@@ -14,11 +14,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 from pathlib import Path
+from typing import get_args
 
 from holdfast.app.goals import EXIT, Wish, planning, policy, start, work
 from holdfast.cli.common import add_place, opened, show_result, watching
 from holdfast.cli.console import Console
-from holdfast.domain.model import Budget
+from holdfast.domain.model import Budget, Priority, Tier
 from holdfast.errors import Refused
 
 
@@ -45,6 +46,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget-usd", type=float, metavar="X", help="money it may spend")
     parser.add_argument("--budget-tokens", type=int, metavar="N", help="tokens it may spend")
     parser.add_argument("--max-turns", type=int, metavar="N", help="round trips per attempt")
+    parser.add_argument(
+        "--tier", choices=get_args(Tier), default="unknown", help="how hard it is (default: judged)"
+    )
+    parser.add_argument(
+        "--priority", choices=get_args(Priority), default="normal", help="its lane among tasks"
+    )
     parser.add_argument("--slots", type=int, metavar="N", help="tasks at the same time")
     parser.add_argument(
         "--strategy",
@@ -60,6 +67,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     if not arguments.goal.strip():
         raise Refused("the goal is empty", hint='holdfast run "what you want"')
+    if arguments.max_turns is not None and arguments.max_turns < 1:
+        raise Refused(f"--max-turns is {arguments.max_turns}; it must be at least 1")
+    if arguments.plan is not None and (arguments.tier, arguments.priority) != ("unknown", "normal"):
+        raise Refused("--tier and --priority are for a goal without a plan", hint="say it per task")
     flags = {
         name: getattr(arguments, name)
         for name in ("model", "budget_usd", "budget_tokens", "max_turns", "slots", "agent_planning")
@@ -75,6 +86,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             planning=planning(settings) if settings.agent_planning and not arguments.plan else None,
             review=arguments.review,
             policy=policy(settings, arguments.calls),
+            tier=arguments.tier,
+            priority=arguments.priority,
             budget=Budget(tokens=settings.budget_tokens, usd=settings.budget_usd),
             strategy=arguments.strategy,
         )

@@ -6,6 +6,7 @@ and writes frozen dataclasses directly). They carry no behaviour beyond what fol
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,6 +22,10 @@ OutcomeKind = Literal[
     "passed", "unverified", "partial", "failed", "expired", "waiting", "cancelled"
 ]
 Verdict = Literal["pass", "fail", "absent"]
+Clause = Literal["check", "precondition", "postcondition"]
+Tier = Literal["trivial", "standard", "complex", "unknown"]
+Priority = Literal["urgent", "high", "normal", "low"]
+_RANKS: Mapping[Priority, int] = {"urgent": 2, "high": 1, "normal": 0, "low": -1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +63,8 @@ class ContextOptions:
 class Policy:
     """The numbers an attempt runs under, fixed in the bundle of its take so that replay sees them.
 
-    Meanings and defaults are those of the settings of the same name.
+    Meanings are those of the settings of the same name; a `max_turns` or `attempt_s` of 0 becomes
+    that of the task's tier when the task is submitted.
     """
 
     max_turns: int = 20
@@ -95,11 +101,24 @@ class Planning:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FileHint:
+    """A file that is likely to matter, and why; it need not exist yet, and is not shown whole."""
+
+    path: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskSpec:
     """The smallest schedulable unit with its contract, as a plan states it.
 
-    `key` is unique in the plan and stable over its revisions. `checks` are commands for `sh -c` in
-    the sandbox; exit code 0 proves. `files` are there when the task begins, `creates` when it ends.
+    `key` is unique in the plan and stable over its revisions. `preconditions` hold before the first
+    model call, `checks` and `postconditions` prove the end; each is a line of `domain.checks`.
+    `inputs` are names of what must be there before: a file of the base, or `task:KEY`, the output
+    of a requirement. `effects` are globs of what may be written; None is anything, () nothing.
+    `files` are there when the task begins, `creates` when it ends. An int as `priority` is a rank,
+    as stores wrote it before there were lanes.
+
     `command` is for kind shell, `planning` for kind plan (whose `checks` are the goal's own),
     `compensates` for kind compensate; `merges` is the task whose conflicting work this one merges.
     The checks of a `provisional` task guide it, but a task after it judges: it cannot fail by them.
@@ -109,14 +128,22 @@ class TaskSpec:
     prompt: str
     title: str = ""
     kind: TaskKind = "agent"
+    context: str = ""
+    success_criteria: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     refers: tuple[str, ...] = ()
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    preconditions: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
+    postconditions: tuple[str, ...] = ()
+    effects: tuple[str, ...] | None = None
     files: tuple[str, ...] = ()
     creates: tuple[str, ...] = ()
+    file_hints: tuple[FileHint, ...] = ()
     command: str = ""
     model: str = ""
-    priority: int = 0
+    tier: Tier = "unknown"
+    priority: Priority | int = "normal"
     policy: Policy = field(default_factory=Policy)
     compensates: int = 0
     merges: int = 0
@@ -126,6 +153,11 @@ class TaskSpec:
     @property
     def label(self) -> str:
         return self.title or self.key
+
+    @property
+    def rank(self) -> int:
+        """Its lane as a number: higher goes first."""
+        return self.priority if isinstance(self.priority, int) else _RANKS[self.priority]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +201,7 @@ class CheckResult:
     command: str
     verdict: Verdict
     kind: CheckKind = "command_succeeds"
+    clause: Clause = "check"
     note: str = ""
     exit_code: int | None = None
     output: str = ""

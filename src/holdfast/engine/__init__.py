@@ -20,7 +20,7 @@ from holdfast.engine.journal import irreversible_before, record, step, steps_of
 from holdfast.engine.plans import approve, reject, replace_plan
 from holdfast.engine.settle import expire, settle, shown
 from holdfast.engine.undo import compensate
-from holdfast.store import Turnstile, Tx, Writer, open_reader, open_store, translated
+from holdfast.store import WAIT_S, Turnstile, Tx, Writer, open_reader, open_store, translated
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,14 +55,17 @@ __all__ = [
 class Engine:
     """The in-process engine over one store. Thread-safe; close it once.
 
-    With `shared`, other processes may write the same store; without (the simulator) the locks
-    between processes are left out. Every write goes through the one writer.
+    With `shared`, other processes may write the same store, and a write waits for theirs at most
+    `wait_s`; without (the simulator) the locks between processes are left out. Every write goes
+    through the one writer.
     """
 
-    def __init__(self, path: Path, clock: Clock, *, shared: bool = True) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, *, shared: bool = True, wait_s: float = WAIT_S
+    ) -> None:
         self.path, self.clock = path, clock
         connection = open_store(path, now_ms=clock.now_ms())
-        turnstile = Turnstile(path.parent) if shared else None
+        turnstile = Turnstile(path.parent, wait_s=wait_s) if shared else None
         self._writer = Writer(connection, path, clock, turnstile)
         self._reader = open_reader(path)
         self._reading = threading.Lock()

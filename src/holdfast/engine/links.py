@@ -129,7 +129,7 @@ def requires_dag_schedule(
         if task not in looped
     }
     named = {str(task): [str(other) for other in needed] for task, needed in sound.items()}
-    wish = {str(task): spec_of(tasks[task]).priority for task in sound}
+    wish = {str(task): spec_of(tasks[task]).rank for task in sound}
     order = graph.order(named, wish)
     if strategy == "bfs":
         level = graph.levels(named)
@@ -156,7 +156,7 @@ def order_plan(tx: Tx, plan_id: int, strategy: Strategy) -> None:
     order = requires_dag_schedule(tx, plan_id, strategy=strategy)["order"]
     rank = {task: index for index, task in enumerate(order)}
     for row in tx.all("task.of_plan", plan=plan_id):
-        wished = spec_of(row).priority
+        wished = spec_of(row).rank
         priority = wished if strategy == "dag" else -rank.get(row["id"], len(rank))
         tx.run("task.prioritise", id=row["id"], priority=priority)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
 
 from holdfast.domain.model import TaskSpec
+from holdfast.domain.tiers import guess, tier_of
 from holdfast.engine.digest import bundle_sizes, call, checks, turns
 from holdfast.engine.outlook import goal_result, usage
 from holdfast.engine.rows import need, outcome_of, spec_of, spent_by, step_of
@@ -107,10 +109,32 @@ def task_row(tx: Tx, task_id: int) -> Json:
         "requires": list(spec.requires),
         "checks": list(spec.checks),
         "creates": list(spec.creates),
+        **_contract(spec),
         "not_before_ms": row["not_before_ms"],
         "ended_ms": row["ended_ms"],
         "undone": row["undone_ms"] is not None,
         "attempts": [_attempt(each) for each in tx.all("attempt.of_task", task=task_id)],
+    }
+
+
+def _contract(spec: TaskSpec) -> Json:
+    """What a task declares beside its checks, and how hard it is: said, and by the heuristic."""
+    found = guess(spec)
+    return {
+        "context": spec.context,
+        "success_criteria": list(spec.success_criteria),
+        "file_hints": [asdict(hint) for hint in spec.file_hints],
+        "files": list(spec.files),
+        "inputs": dict(spec.inputs),
+        "preconditions": list(spec.preconditions),
+        "postconditions": list(spec.postconditions),
+        "effects": None if spec.effects is None else list(spec.effects),
+        "priority": spec.priority or "normal",
+        "tier": tier_of(spec),
+        "tier_said": spec.tier,
+        "tier_guess": found.tier,
+        "tier_reason": found.reason,
+        "policy": asdict(spec.policy),
     }
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.domain import graph
-from holdfast.domain.checks import read_check
+from holdfast.domain import contract, graph
 from holdfast.domain.model import PlanSpec, TaskSpec
+from holdfast.domain.tiers import guess, tier_of, with_limits
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.rows import encode, need, spec_of
 from holdfast.errors import Refused
 from holdfast.store import Row, Tx, transition
+from holdfast.trace.events import compact
 
 
 def propose(tx: Tx, goal_id: int, plan: PlanSpec) -> int:
@@ -96,7 +97,7 @@ def replace_plan(tx: Tx, goal_id: int, plan: PlanSpec, *, review: bool = False) 
 
 
 def validate(plan: PlanSpec) -> None:
-    """Refuse a plan that cannot be: empty, a key twice, a missing requirement, a loop."""
+    """Refuse a plan that cannot be: empty, a key twice, a missing requirement, a loop, a clause."""
     if not plan.tasks:
         raise Refused("a plan needs at least one task", code="plan_empty")
     keys = [task.key for task in plan.tasks]
@@ -105,8 +106,12 @@ def validate(plan: PlanSpec) -> None:
         raise Refused(f"the plan names {twice[0]!r} twice", code="plan_duplicate")
     graph.validate({task.key: task.requires for task in plan.tasks})
     for task in plan.tasks:
-        for line in task.checks:
-            read_check(line)
+        try:
+            contract.validate(task)
+        except Refused as error:
+            raise Refused(
+                f"task {task.key!r}: {error.message}", hint=error.hint, code=error.code
+            ) from error
 
 
 def add_tasks(tx: Tx, goal_id: int, plan_id: int, specs: Sequence[TaskSpec]) -> list[int]:
@@ -138,10 +143,11 @@ def add_tasks(tx: Tx, goal_id: int, plan_id: int, specs: Sequence[TaskSpec]) -> 
                 "goal": goal_id,
                 "key": spec.key,
                 "position": position,
-                "priority": spec.priority,
-                "spec": encode(spec).decode(),
+                "priority": spec.rank,
+                "spec": encode(with_limits(spec)).decode(),
             },
         )
+        _record_tier(tx, goal_id, task_id, spec)
     for spec in specs:
         for kind, keys in (("requires", spec.requires), ("refers", spec.refers)):
             for key in keys:
@@ -149,6 +155,17 @@ def add_tasks(tx: Tx, goal_id: int, plan_id: int, specs: Sequence[TaskSpec]) -> 
                     raise Refused(f"task {spec.key!r} refers to {key!r}, which is not in the plan")
                 tx.run("link.add", from_id=ids[spec.key], to_id=ids[key], kind=kind)
     return made
+
+
+def _record_tier(tx: Tx, goal_id: int, task_id: int, spec: TaskSpec) -> None:
+    """The tier in force beside what the heuristic says, so that the two can be compared."""
+    if spec.kind not in ("agent", "model"):
+        return
+    found = guess(spec)
+    said = "was said" if spec.tier != "unknown" else "was not said"
+    reason = f"the tier {said}; the heuristic says {found.tier}: {found.reason}"
+    body = {"question": "which tier?", "answer": tier_of(spec), "reason": reason}
+    tx.log("decision", encode(compact("decision", body)), goal=goal_id, task=task_id)
 
 
 def _planning(tx: Tx, goal_id: int) -> TaskSpec | None:

@@ -82,11 +82,7 @@ def has_key(container: Value, key: Value) -> bool:
 
 
 def _index(key: Value) -> int:
-    if type(key) is int:
-        return key
-    if type(key) is float and key.is_integer():
-        return int(key)
-    return -1
+    return key if type(key) is int else -1
 
 
 def is_callable(value: Value) -> bool:

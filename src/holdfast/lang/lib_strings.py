@@ -14,7 +14,7 @@ from holdfast.lang.api import LangError, Value
 from holdfast.lang.callables import as_function
 from holdfast.lang.lib_colls import replace_items
 from holdfast.lang.lib_seqs import count_arg, made
-from holdfast.lang.meter import text_size
+from holdfast.lang.meter import ACTIVE, refuse_size, text_size
 from holdfast.lang.printer import display, readable
 from holdfast.lang.regexes import groups, input_of, regex_of, split_text
 from holdfast.lang.values import (
@@ -201,44 +201,63 @@ def _replace(name: str, text: Value, match: Value, replacement: Value, count: in
 
 
 def _replacer(name: str, pattern: Regex, replacement: Value) -> Callable[[re.Match[str]], str]:
+    """What takes the place of each match; refused as soon as all of them are too much text."""
     if type(replacement) is str:
-        parts = _template(replacement, pattern.compiled.groups)
+        parts = _template(name, replacement, pattern.compiled)
 
-        def from_template(found: re.Match[str]) -> str:
+        def make(found: re.Match[str]) -> str:
             return "".join(
                 part if type(part) is str else (found.group(part) or "") for part in parts
             )
 
-        return from_template
-    call = as_function(replacement)
+    else:
+        call = as_function(replacement)
 
-    def from_function(found: re.Match[str]) -> str:
-        return text_of(name, call(groups(found)))
+        def make(found: re.Match[str]) -> str:
+            return text_of(name, call(groups(found)))
 
-    return from_function
+    made = 0
+    limit = ACTIVE.get().limits.string_chars
+
+    def bounded(found: re.Match[str]) -> str:
+        nonlocal made
+        text = make(found)
+        made += len(text)
+        if made > limit:
+            refuse_size("string_chars", f"{name} makes a text that")
+        return text
+
+    return bounded
 
 
-def _template(text: str, group_count: int) -> list[str | int]:
-    """Java's replacement syntax: $1 is a group, a backslash takes the next character as it is."""
+_REFERENCE = re.compile(
+    r"\\(?P<plain>.)|\$(?P<number>[0-9]{1,9})|\$\{(?P<name>[a-zA-Z][a-zA-Z0-9]*)\}|(?P<text>[^\\$]+)|.",
+    re.DOTALL,
+)
+
+
+def _template(name: str, text: str, pattern: re.Pattern[str]) -> list[str | int]:
+    """Java's replacement syntax: $1 and ${name} are groups, a backslash takes the next character.
+
+    Of the digits after $ as many count as make the number of a group.
+    """
     parts: list[str | int] = []
-    index = 0
-    while index < len(text):
-        char = text[index]
-        index += 1
-        if char == "\\" and index < len(text):
-            parts.append(text[index])
-            index += 1
-        elif char == "$":
-            if index >= len(text) or not text[index].isdigit() or int(text[index]) > group_count:
-                raise LangError(
-                    "type_error",
-                    "replace: $ must name a group of the pattern, such as $1",
-                    hint="write \\\\$ for a dollar sign",
-                )
-            parts.append(int(text[index]))
-            index += 1
-        else:
-            parts.append(char)
+    for found in _REFERENCE.finditer(text):
+        if found["plain"] or found["text"]:
+            parts.append(found["plain"] or found["text"])
+            continue
+        number, digits = pattern.groupindex.get(found["name"] or "", -1), found["number"] or ""
+        for length in range(len(digits), 0, -1):
+            if length == 1 or int(digits[:length]) <= pattern.groups:
+                number, digits = int(digits[:length]), digits[length:]
+                break
+        if not 0 <= number <= pattern.groups:
+            raise LangError(
+                "type_error",
+                f"{name}: $ must name a group of the pattern, such as $1",
+                hint="write \\\\$ for a dollar sign",
+            )
+        parts += [number, digits]
     return parts
 
 

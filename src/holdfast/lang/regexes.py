@@ -1,6 +1,6 @@
 """Regular expressions: compiling under limits and the `re-…` functions.
 
-Java syntax is taken where Python's `re` has the same thing; possessive and atomic groups are.
+Java syntax is taken where `java_regex` can say it in Python's.
 Python's engine backtracks without bound: patterns and inputs are bounded in size, and quantified
 groups that contain quantifiers over overlapping text are refused. That is a heuristic; what still
 does not end is stopped by the outer wall, which kills the process.
@@ -19,17 +19,9 @@ from re import _parser  # type: ignore[attr-defined]  # as above
 from typing import Any
 
 from holdfast.lang.api import LangError, Limits, Value
+from holdfast.lang.java_regex import in_python
 from holdfast.lang.meter import ACTIVE, grow, spend
 from holdfast.lang.values import Regex, type_name
-
-_JAVA_CLASSES = {
-    r"\p{Alpha}": "a-zA-Z", r"\p{Digit}": "0-9", r"\p{Alnum}": "a-zA-Z0-9", r"\p{Upper}": "A-Z",
-    r"\p{Lower}": "a-z", r"\p{Punct}": r"!-/:-@\[-`{-~", r"\p{Space}": r"\s", r"\p{L}": r"^\W\d_",
-    r"\p{Lu}": "A-Z", r"\p{Ll}": "a-z", r"\p{N}": r"\d", r"\h": r" \t\xa0",
-}  # fmt: skip
-
-
-_QUOTED = re.compile(r"\\Q(.*?)(?:\\E|\Z)", re.DOTALL)
 
 
 def compile_regex(source: str, limits: Limits) -> Regex:
@@ -55,15 +47,10 @@ def _check_length(source: str, limits: Limits) -> None:
 
 @lru_cache(maxsize=256)
 def _compiled(source: str) -> re.Pattern[str]:
-    text = _QUOTED.sub(lambda found: re.escape(found[1]), source)
-    for java, python in _JAVA_CLASSES.items():
-        if java in text:
-            text = text.replace(java, f"[{python}]")
-    text = text.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
-    text = text.replace(r"\z", r"\Z")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("error")  # what may change its meaning is refused
+            text = in_python(source)
             tree = _parser.parse(text)
             if _explodes(tree):
                 raise LangError(
@@ -72,7 +59,7 @@ def _compiled(source: str) -> re.Pattern[str]:
                     hint="write (?:a|b)+ without inner + or *, or make the inner one possessive",
                 )
             return re.compile(text, re.ASCII)  # as in Java: \w, \d and \s know ASCII only
-    except (re.error, OverflowError, RecursionError) as error:
+    except (re.error, ValueError, OverflowError, RecursionError, Warning) as error:
         raise LangError("type_error", f"not a regular expression: {error}") from None
 
 

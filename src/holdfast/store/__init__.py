@@ -2,9 +2,10 @@
 
 from holdfast.store.database import open_reader, open_store, translated
 from holdfast.store.tx import Row, Tx, transition
-from holdfast.store.writer import Turnstile, Writer
+from holdfast.store.writer import WAIT_S, Turnstile, Writer
 
 __all__ = [
+    "WAIT_S",
     "Row",
     "Turnstile",
     "Tx",

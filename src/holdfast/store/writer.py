@@ -10,16 +10,16 @@ raises, all of it is rolled back and run again, each job in a savepoint. So a jo
 it is a function of its transaction, and its effects leave it only through its result.
 
 Between processes two `flock`s stand before BEGIN IMMEDIATE: who wants to write queues at `next`,
-then at `write`. SQLite's own busy retry sleeps and starves; the kernel's queue does not.
+then at `write`. SQLite's own busy retry sleeps and starves; the kernel's queue does not. A process
+that is stopped inside holds the others up, but not for ever: they are told who it is.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,33 +29,45 @@ from typing import Any, Generic, TypeVar
 from holdfast.domain.ports import Clock
 from holdfast.errors import Unavailable
 from holdfast.store.database import translated
+from holdfast.store.gates import Gate, held_by, holder
 from holdfast.store.tx import Tx
 
 T = TypeVar("T")
 
 
-class Turnstile:
-    """Fair mutual exclusion between processes that write one store."""
+WAIT_S = 30.0
 
-    def __init__(self, folder: Path) -> None:
-        self._next = os.open(folder / "next.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._write = os.open(folder / "write.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+class Turnstile:
+    """Fair mutual exclusion between processes that write one store. For one thread at a time."""
+
+    def __init__(self, folder: Path, *, wait_s: float = WAIT_S) -> None:
+        self._next, self._write = Gate(folder / "next.lock"), Gate(folder / "write.lock")
+        self._wait_s = wait_s
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        fcntl.flock(self._next, fcntl.LOCK_EX)
+        """Hold the turn. Raises `Unavailable`, naming who has it, when it does not come in time."""
+        deadline = time.monotonic() + self._wait_s
+        first = self._enter(self._next, deadline)
         try:
-            fcntl.flock(self._write, fcntl.LOCK_EX)
+            turn = self._enter(self._write, deadline)
         finally:
-            fcntl.flock(self._next, fcntl.LOCK_UN)
+            self._next.leave(first)
         try:
             yield
         finally:
-            fcntl.flock(self._write, fcntl.LOCK_UN)
+            self._write.leave(turn)
 
     def close(self) -> None:
-        os.close(self._next)
-        os.close(self._write)
+        self._next.close()
+        self._write.close()
+
+    def _enter(self, gate: Gate, deadline: float) -> int:
+        turn = gate.enter(deadline)
+        if turn is None:
+            raise held_by(holder(self._write.path) or holder(self._next.path), self._wait_s)
+        return turn
 
 
 class _Job(Generic[T]):

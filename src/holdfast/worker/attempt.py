@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.adapters.repository import Repository
+from holdfast.adapters.tools.bounds import bounded
 from holdfast.adapters.workspace import TaskWorkspace
 from holdfast.agent.conversation import encode
 from holdfast.agent.executors import execute
@@ -30,7 +31,8 @@ from holdfast.errors import FailureClass, HoldfastError, Refused, Stale, Unavail
 from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
 from holdfast.worker.gather import gather
-from holdfast.worker.summaries import summed_up
+from holdfast.worker.merging import begin, merge_task, work_of
+from holdfast.worker.summaries import Summaries, summed_up
 from holdfast.worker.workshop import Workshop
 
 
@@ -81,7 +83,7 @@ async def _perform(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]
         return await _fail(shop, claim, "policy", error.code, str(error)), None
     except Exception as error:  # a bug, ours or a tool's: the goal ends with the evidence
         return await _fail(shop, claim, "unknown", "crashed", _where(error)), None
-    decision = await _settle(shop, claim, repository, workspace, outcome, base_tree)
+    decision = await _settle(shop, claim, repository, workspace, outcome)
     return decision, workspace.root
 
 
@@ -110,7 +112,7 @@ async def _execute(
         journal=journal,
         workspace=workspace,
         model=shop.model,
-        tools=shop.tools,
+        tools=bounded(shop.tools, bundle.task.effects, shop.redact),
         problems=shop.problems,
         cost=shop.cost,
         sink=shop.sink,
@@ -132,18 +134,22 @@ async def _bundle(
     if claim.bundle_sha256:
         content = shop.engine.read(_blob, claim.bundle_sha256)
         return msgspec.json.decode(content, type=Bundle), claim.base_tree, claim
-    base_tree = await asyncio.to_thread(workspace.tree_of, claim.base_commit or None)
-    made, claim = await summed_up(
-        shop, claim, lambda known: gather(shop, claim, repository, base_tree, summaries=known)
-    )
+    base = await asyncio.to_thread(begin, shop, claim, repository, workspace.git_dir)
+
+    def gathered(known: Summaries) -> Bundle:
+        return gather(
+            shop, claim, base.repository, base.tree, conflict=base.conflict, summaries=known
+        )
+
+    made, owned = await summed_up(shop, claim, gathered)
     await shop.engine.acall(
         store_bundle,
         claim.fence,
         encode(made),
         base_commit=claim.base_commit,
-        base_tree=base_tree,
+        base_tree=base.tree,
     )
-    return made, base_tree, claim
+    return made, base.tree, owned
 
 
 async def _settle(
@@ -152,13 +158,10 @@ async def _settle(
     repository: Repository,
     workspace: TaskWorkspace,
     outcome: Outcome,
-    base_tree: str,
 ) -> Decision:
     """Commit what was done and settle; merge if another was first."""
     while True:
-        kept = await asyncio.to_thread(
-            _commit, shop, claim, repository, workspace, outcome, base_tree
-        )
+        kept = await asyncio.to_thread(_commit, shop, claim, repository, workspace, outcome)
         try:
             decision = await shop.engine.acall(settle, claim.fence, kept)
         except Refused as refused:
@@ -176,16 +179,28 @@ def _commit(
     repository: Repository,
     workspace: TaskWorkspace,
     outcome: Outcome,
-    base_tree: str,
 ) -> Outcome:
-    """The outcome with its commit, if anything changed; its objects are fetched before."""
+    """The outcome with its commit, if anything changed; its objects are fetched before.
+
+    Work that conflicts with the tip is committed where it began, and a task of its own merges it; a
+    merge that conflicts itself begins again on the new tip, as does a task that asks no model.
+    """
+    base_tree = workspace.tree_of(claim.base_commit or None)
     if not outcome.tree or outcome.tree == base_tree:
         return outcome
     tip = shop.engine.read(_tip, claim.fence.goal, claim.spec.kind == "compensate")
-    tree = outcome.tree
-    if tip != claim.base_commit and outcome.kind in ("passed", "unverified"):
+    tree, accepted = outcome.tree, outcome.kind in ("passed", "unverified")
+    parents = [tip if accepted else claim.base_commit]
+    ref = f"refs/holdfast/goals/{claim.fence.goal}"
+    if tip != claim.base_commit and accepted:
         merged = workspace.merge(base_tree, repository.tree_of(tip), tree)
-        if merged.tree is None:
+        if merged.tree is not None:
+            tree = merged.tree
+        elif claim.spec.kind == "agent" and not claim.spec.merges:
+            merge = merge_task(shop, claim, repository, tip, merged.conflicts)
+            outcome = replace(outcome, tasks=(merge,))
+            parents, ref = [claim.base_commit], f"refs/holdfast/conflicts/{claim.fence.task}"
+        else:
             names = shop.redact(", ".join(merged.conflicts))
             return replace(
                 outcome,
@@ -195,17 +210,17 @@ def _commit(
                 detail=f"the goal's branch changed the same lines: {names}",
                 fresh=True,
             )
-        tree = merged.tree
-    parent = tip if outcome.kind in ("passed", "unverified") else claim.base_commit
+    if claim.spec.merges and accepted:
+        parents.append(shop.engine.read(work_of, claim.spec.merges).commit)
     commit = workspace.commit(
         tree,
-        parents=[parent] if parent else [],
+        parents=[parent for parent in parents if parent],
         message=_message(claim, outcome),
         when_ms=shop.clock.now_ms(),
     )
     repository.fetch(workspace.git_dir, commit)
-    repository.keep(f"refs/holdfast/goals/{claim.fence.goal}", commit)
-    return replace(outcome, commit=commit, parent=parent)
+    repository.keep(ref, commit)
+    return replace(outcome, commit=commit, parent=parents[0])
 
 
 async def give_back(shop: Workshop, claim: Claim) -> Decision:

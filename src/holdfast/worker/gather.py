@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.adapters.repository import Repository
-from holdfast.agent.briefing import Related, Surroundings, brief, reflection
+from holdfast.agent.briefing import Conflict, Related, Surroundings, brief, reflection
 from holdfast.context.bundle import ORDERS, Bundle, Candidate, ItemKind, Rules
 from holdfast.context.codemap import outline, relevant
 from holdfast.context.limits import bundle_tokens, conversation_tokens
@@ -48,17 +48,24 @@ def gather(
     base_tree: str,
     *,
     options: ContextOptions | None = None,
+    conflict: Conflict | None = None,
     summaries: Summaries | None = None,
 ) -> Bundle:
     """The bundle that a new take of this task begins with; `options` tries others than its own.
 
+    `repository` holds the objects of `base_tree`, which has the markers of a `conflict` in it.
     `summaries` collects what a model is to be asked for; without it what is known is used.
     """
+    if conflict is not None:
+        claim = replace(claim, spec=replace(claim.spec, files=conflict.files))
     model = claim.spec.model or claim.model
     options = options or claim.spec.policy.context
     return brief(
         claim,
-        _surroundings(shop, claim, repository, base_tree, options, summaries),
+        replace(
+            _surroundings(shop, claim, repository, base_tree, options, summaries),
+            conflict=conflict,
+        ),
         model=model,
         tools=[tool.spec for tool in shop.tools.values()],
         budget_tokens=options.tokens or bundle_tokens(model, shop.settings.bundle_tokens),
@@ -81,8 +88,10 @@ def _surroundings(
     if claim.spec.kind == "compensate":
         undo, commit, parent = shop.engine.read(trees_to_undo, claim.spec.compensates)
         gone = not shop.git_dir(claim.spec.compensates).is_dir()
-        if gone or undo[0] != base_tree:  # no step trees, or merged: its commit is the one step
-            undo = (repository.tree_of(commit), repository.tree_of(parent))
+        whole = repository.tree_of(parent) if parent else undo[-1]
+        if gone or undo[0] != base_tree or undo[-1] != whole:
+            # No step trees, or merged: its commit is the one step.
+            undo = (repository.tree_of(commit), whole)
 
     def read(path: str) -> str | None:
         content = repository.blob(base_tree, path)
