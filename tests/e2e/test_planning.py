@@ -248,6 +248,9 @@ def test_the_checks_of_a_persons_plan_fail_its_goal_at_once(tmp_path: Path) -> N
 def test_a_plan_of_ones_own_can_be_held_for_review_paused_and_given_anew(tmp_path: Path) -> None:
     run = cli(tmp_path, {"rules": [*WORK]})
     assert run("run", "Make one", "--review", "--json").code == 3
+    waits = run("approval", "--json").result
+    assert (waits["approvals"], [each["state"] for each in waits["plans"]]) == ([], ["proposed"])
+    assert "holdfast plan show 1" in run("approval").out
     bare = run("plan", "create", "--json")
     assert (bare.code, bare.result["message"]) == (2, "which goal, and which plan?")
     plan = tmp_path / "plan.json"

@@ -1,6 +1,7 @@
-"""Approvals: tasks that wait for a person, and the answers.
+"""Approvals: tasks and plans that wait for a person, and the answers.
 
   holdfast approval                       what waits, with the evidence
+  holdfast plan approve 4                 let a proposed plan run
   holdfast approval answer 7 redo         it did not happen: do it again
   holdfast approval answer 7 "it is done: the mail went out at 10:02"
 
@@ -11,12 +12,14 @@ answer is recorded in the journal; then `holdfast resume` goes on.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
 from holdfast.cli.goal import need_number
 from holdfast.engine import signal
-from holdfast.engine.listing import waiting
+from holdfast.engine.listing import plans, waiting
 from holdfast.errors import Refused
 
 
@@ -31,11 +34,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console, quiet=True) as app:
         rows = app.engine.read(waiting)
         if arguments.verb == "list":
-            if console.json:
-                console.emit({"type": "approvals", "approvals": rows})
-            for row in rows:
-                console.say(f"task {row['task']} (goal {row['goal']}): {row['title']}")
-                console.say(f"  {row['reason']}: {row['evidence']}")
+            _list(console, rows, [one for one in app.engine.read(plans) if _open(one)])
             return 0
         number = need_number(arguments.task, "task")
         found = next((row for row in rows if row["task"] == number), None)
@@ -49,3 +48,23 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         console.emit({"type": "answered", "task": number, "goal": found["goal"]})
     console.say(f"recorded; go on with: holdfast resume {found['goal']}")
     return 0
+
+
+def _open(plan: Mapping[str, Any]) -> bool:
+    return bool(plan["state"] == "proposed")
+
+
+def _list(
+    console: Console, tasks: Sequence[Mapping[str, Any]], proposed: Sequence[Mapping[str, Any]]
+) -> None:
+    if console.json:
+        console.emit({"type": "approvals", "approvals": tasks, "plans": proposed})
+    for task in tasks:
+        console.say(f"task {task['task']} (goal {task['goal']}): {task['title']}")
+        console.say(f"  {task['reason']}: {task['evidence']}")
+    for plan in proposed:
+        count = len(plan["tasks"])
+        console.say(f"plan {plan['plan']} (goal {plan['goal']}): {count} tasks are proposed")
+        console.say(f"  read it: holdfast plan show {plan['plan']}")
+    if not tasks and not proposed:
+        console.say("nothing waits for a person")
