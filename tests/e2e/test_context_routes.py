@@ -29,7 +29,7 @@ prompt = "Say where the socket pool is."
 key = "last"
 kind = "model"
 requires = ["use"]
-priority = 5
+priority = "high"
 prompt = "Sum up the socket pool."
 [[tasks]]
 key = "apart"

@@ -2,9 +2,10 @@
 
 Owns the scan of a source file into facts, the graph of a tree (a file points to the files that
 define what it mentions) and its personalised ranking. Facts are kept by git's blob id and the graph
-by tree id, so an unchanged file is never scanned twice. Scanning is one regular expression a
-language family, since parsing 5,000 files takes ten times the second this may cost; `outline`,
-which is what a model reads, parses Python by `ast`.
+by tree id, so an unchanged file is never scanned twice. Python is scanned by one regular
+expression, since parsing 5,000 files takes ten times the second this may cost; `outline`, which is
+what a model reads, parses it by `ast`. Other languages are read by tree-sitter where it is
+installed (`grammars`), else by a regular expression, too.
 
 Invariants: the same tree and query give the same ranking; a file that fails to parse is scanned all
 the same; nothing here reads a working tree.
@@ -17,10 +18,12 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from math import sqrt
 
 import msgspec
 
+from holdfast.context.grammars import definitions
 from holdfast.context.retrieve import best, bm25
 from holdfast.context.words import terms
 
@@ -36,7 +39,6 @@ OUTLINE_LINES_MAX = 12
 # Weights of the three rankings, set on the even questions of benchmarks/context.py.
 CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT = 1.0, 0.3, 0.15
 
-_NAME = re.compile(r"[A-Za-z_]\w{2,}")
 _PYTHON = re.compile(
     r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|^([A-Za-z_]\w{2,})[ \t]*[:=](?!=)",
     re.MULTILINE,
@@ -70,9 +72,15 @@ class CodeMap:
 def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
     """The facts of one file with its counted tokens."""
     pattern = _PYTHON if path.endswith((".py", ".pyi")) else _OTHER
-    found = (match.group(match.lastindex or 0) for match in pattern.finditer(text))
+    parsed = None if pattern is _PYTHON else definitions(path, text[:FILE_CHARS_MAX])
+    found = (
+        (match.group(match.lastindex or 0) for match in pattern.finditer(text))
+        if parsed is None
+        else (name for _, name in parsed)
+    )
     defines = tuple(sorted({name for name in found if len(name) > 2}))
-    mentions = {name: counted[name] for name in sorted(counted) if _NAME.fullmatch(name)}
+    names = sorted([name for name in counted if len(name) > 2 and name.isidentifier()])
+    mentions = {name: counted[name] for name in names}
     return Facts(defines=defines, mentions=mentions)
 
 
@@ -83,15 +91,20 @@ def build(files: Iterable[tuple[str, str, Facts]]) -> CodeMap:
     for number, (_, _, facts) in enumerate(ordered):
         for name in facts.defines:
             definers[name].append(number)
-    useful = {name: found for name, found in definers.items() if len(found) <= DEFINERS_MAX}
+    useful = {
+        name: (_telling(name) / len(found), found)
+        for name, found in definers.items()
+        if len(found) <= DEFINERS_MAX
+    }
     weights: list[defaultdict[int, float]] = [defaultdict(float) for _ in ordered]
     for number, (_, _, facts) in enumerate(ordered):
-        for name, times in facts.mentions.items():
-            targets = useful.get(name, ())
-            share = sqrt(times) * _telling(name) / len(targets) if targets else 0.0
+        mine, mentions = weights[number], facts.mentions
+        for name in [name for name in mentions if name in useful]:
+            telling, targets = useful[name]
+            share = sqrt(mentions[name]) * telling
             for target in targets:
                 if target != number:
-                    weights[number][target] += share
+                    mine[target] += share
                     weights[target][number] += share * CALLERS_WEIGHT
     return CodeMap(
         paths=tuple(path for path, _, _ in ordered),
@@ -221,7 +234,8 @@ def _defining(path: str, text: str) -> list[int]:
                     if isinstance(node, ast.ClassDef):
                         bodies.append(node.body)
         return sorted(found)
-    return _matching(_OTHER, text)
+    parsed = definitions(path, text)
+    return _matching(_OTHER, text) if parsed is None else sorted({line for line, _ in parsed})
 
 
 def _matching(pattern: re.Pattern[str], text: str) -> list[int]:
@@ -243,6 +257,6 @@ def _telling(name: str) -> float:
 
 def _strongest(found: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
     """The strongest links of a file, as shares of 1."""
-    kept = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[:LINKS_PER_FILE_MAX]
-    total = sum(weight for _, weight in kept)
-    return tuple((number, round(weight / total, 6)) for number, weight in kept)
+    kept = nsmallest(LINKS_PER_FILE_MAX, ((-weight, number) for number, weight in found.items()))
+    total = sum(weight for weight, _ in kept)
+    return tuple((number, round(weight / total, 6)) for weight, number in kept)

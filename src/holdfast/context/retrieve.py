@@ -205,35 +205,34 @@ def diverse(
     Each comes with its similarity to what was chosen before and the key it resembles most.
     """
     top = max((score for _, score in ranked), default=1.0) or 1.0
-    left = list(ranked)
+    sets = {key: frozenset(contents[key]) for key, _ in ranked}
+    left: list[tuple[K, float, float, K | None]] = [
+        (key, score, 0.0, None) for key, score in ranked
+    ]
     chosen: list[tuple[K, float, K | None]] = []
     while left and len(chosen) < k:
-        gains = []
-        for position, (key, score) in enumerate(left):
-            near, twin = _nearest(contents[key], [(one, contents[one]) for one, _, _ in chosen])
-            gain = MMR_RELEVANCE * score / top - (1 - MMR_RELEVANCE) * near
-            gains.append((-gain, position, key, near, twin))
-        _, position, key, near, twin = min(gains, key=lambda gain: gain[:2])
+        gains = [
+            (MMR_RELEVANCE * score / top - (1 - MMR_RELEVANCE) * near, -position)
+            for position, (_, score, near, _) in enumerate(left)
+        ]
+        key, _, near, twin = left.pop(-max(gains)[1])
         chosen.append((key, near, twin))
-        del left[position]
+        left = [_nearer(one, key, similarity(sets[one[0]], sets[key])) for one in left]
     return chosen
 
 
 def similarity(left: Collection[str], right: Collection[str]) -> float:
     """Jaccard's index of two sets of terms, 0 to 1."""
-    one, other = set(left), set(right)
-    return len(one & other) / len(one | other) if one or other else 0.0
+    one, other = frozenset(left), frozenset(right)
+    both = len(one & other)
+    return both / (len(one) + len(other) - both) if one or other else 0.0
 
 
-def _nearest(
-    content: Collection[str], chosen: Sequence[tuple[K, Collection[str]]]
-) -> tuple[float, K | None]:
-    found: tuple[float, K | None] = (0.0, None)
-    for key, other in chosen:
-        near = similarity(content, other)
-        if near > found[0]:
-            found = (near, key)
-    return found
+def _nearer(
+    one: tuple[K, float, float, K | None], other: K, alike: float
+) -> tuple[K, float, float, K | None]:
+    """A candidate with what it resembles most, now that `other` is chosen."""
+    return (*one[:2], alike, other) if alike > one[2] else one
 
 
 def _telling(tx: Tx, query: str, total: int) -> dict[str, int]:

@@ -8,7 +8,7 @@ gives the same terms on every machine; a term holds only lower-case letters, dig
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -49,17 +49,17 @@ def tokens(text: str) -> Counter[str]:
 
 def fold(counted: Mapping[str, int]) -> dict[str, int]:
     """Counted tokens as counted terms."""
-    found: dict[str, int] = {}
+    found: defaultdict[str, int] = defaultdict(int)
     for token, times in counted.items():
         for term in _cut(token):
-            found[term] = found.get(term, 0) + times
-    return found
+            found[term] += times
+    return dict(found)
 
 
 @lru_cache(maxsize=200_000)
 def _cut(token: str) -> tuple[str, ...]:
     """`parseHTTPBody` → its parts and itself; a CJK run → its bigrams and trigrams."""
-    if _IS_CJK.match(token):
+    if not token.isascii() and _IS_CJK.match(token):
         if len(token) == 1:
             return (token,)
         return tuple(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
 from holdfast.adapters.repository import Repository
@@ -21,6 +22,8 @@ FILES_MAX = 20_000
 FILE_BYTES_MAX = 400_000
 BATCH = 200
 BATCH_BYTES = 8_000_000
+HELD_BYTES_MAX = 64_000_000  # of source, whose facts take about four times that in memory
+NONE = Facts(defines=(), mentions={})
 
 
 def read_tree(
@@ -39,26 +42,46 @@ def read_tree(
     paths = redacted_names([path for path, _, _ in found], redact)
     entries = [(path, blob) for path, (_, blob, _) in zip(paths, found, strict=True)]
     path_of = {blob: path for path, blob in reversed(entries)}
-    batches = list(_batches({blob: size for _, blob, size in found}))
+    sizes = {blob: size for _, blob, size in found}
+    facts: dict[str, Facts] = {}
     definers: Counter[str] = Counter()
-    for batch in batches:
-        facts = engine.read(known_facts, batch)
-        missing = [blob for blob in batch if blob not in facts]
-        facts |= _index(engine, repository, missing, path_of, redact) if missing else {}
-        for each in facts.values():
+    for batch, known_now in _indexed(engine, repository, list(_batches(sizes)), path_of, redact):
+        for each in known_now.values():
             definers.update(each.defines)
+        facts |= known_now if sum(sizes.values()) <= HELD_BYTES_MAX else dict.fromkeys(batch, NONE)
     # Names that nobody or everybody defines lead nowhere: most of what files mention is not kept.
     telling = {name: name for name, times in definers.items() if times <= DEFINERS_MAX}
-    slim: dict[str, Facts] = {}
-    for batch in batches:
+    for batch in _batches({blob: sizes[blob] for blob, each in facts.items() if each is NONE}):
         for blob, each in engine.read(known_facts, batch).items():
-            told = {
-                telling[name]: times for name, times in each.mentions.items() if name in telling
-            }
-            slim[blob] = Facts(defines=each.defines, mentions=told)
-    code = build((path, blob, slim[blob]) for path, blob in entries)
+            told = {telling[name]: n for name, n in each.mentions.items() if name in telling}
+            facts[blob] = Facts(defines=each.defines, mentions=told)
+    code = build((path, blob, facts[blob]) for path, blob in entries)
     engine.call(store_map, tree, code)
     return code
+
+
+def _indexed(
+    engine: Engine,
+    repository: Repository,
+    batches: Sequence[list[str]],
+    path_of: dict[str, str],
+    redact: Callable[[str], str],
+) -> Iterator[tuple[list[str], dict[str, Facts]]]:
+    """Each batch with its facts, scanned and stored where they were not known."""
+    with ThreadPoolExecutor(1) as writing:  # SQLite writes a batch while the next one is scanned
+        pending: Future[None] | None = None
+        for batch in batches:
+            facts = engine.read(known_facts, batch)
+            missing = [blob for blob in batch if blob not in facts]
+            if missing:
+                scanned = _scanned(repository, missing, path_of, redact)
+                facts |= {blob: found for blob, (found, _) in scanned.items()}
+                if pending is not None:
+                    pending.result()
+                pending = writing.submit(engine.call, store_facts, scanned)
+            yield batch, facts
+        if pending is not None:
+            pending.result()
 
 
 def _batches(sizes: Mapping[str, int]) -> Iterator[list[str]]:
@@ -81,18 +104,16 @@ def redacted_names(names: list[str], redact: Callable[[str], str]) -> list[str]:
     return names if redact(together) == together else [redact(name) for name in names]
 
 
-def _index(
-    engine: Engine,
+def _scanned(
     repository: Repository,
     blobs: Sequence[str],
     path_of: dict[str, str],
     redact: Callable[[str], str],
-) -> dict[str, Facts]:
+) -> dict[str, tuple[Facts, dict[str, int]]]:
     scanned = {}
     for blob, content in zip(blobs, repository.contents(blobs), strict=True):
         binary = b"\0" in content[:8192]
         text = "" if binary else redact(content.decode(errors="replace"))
         counted = tokens(text)
         scanned[blob] = (scan(path_of[blob], text, counted), fold(counted))
-    engine.call(store_facts, scanned)
-    return {blob: facts for blob, (facts, _) in scanned.items()}
+    return scanned
