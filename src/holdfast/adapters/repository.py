@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.adapters.git import Git, GitFailed, signature, users_git
 from holdfast.adapters.locks import held
@@ -41,23 +42,31 @@ class Repository:
     """
 
     def __init__(
-        self, git: Git, *, git_dir: Path, objects: Path, left_out: tuple[str, ...] | None = None
+        self,
+        git: Git,
+        *,
+        git_dir: Path,
+        objects: Path,
+        object_format: str,
+        left_out: tuple[str, ...] | None = None,
     ) -> None:
         self._git, self._git_dir = git, git_dir
-        self.objects = objects
+        self.objects, self.object_format = objects, object_format
         self.copied = left_out is not None
         self.left_out = left_out or ()
-        self.object_format = git.word("rev-parse", "--show-object-format")
 
     @classmethod
     def open(cls, path: Path) -> Repository:
         """The repository that holds `path`. Raises NotFound (code `no_repository`) for none."""
         if not path.is_dir():
             raise NotFound(f"{path} is no directory")
-        git_dir, work_tree = _discover(path)
-        git = users_git(git_dir, work_tree)
-        objects = Path(git.word("rev-parse", "--path-format=absolute", "--git-path", "objects"))
-        return cls(git, git_dir=git_dir, objects=objects)
+        found = _discover(path)
+        return cls(
+            users_git(found.git_dir, found.work_tree),
+            git_dir=found.git_dir,
+            objects=found.objects,
+            object_format=found.object_format,
+        )
 
     @classmethod
     def copy_of(cls, folder: Path, home: Path) -> Repository:
@@ -72,7 +81,13 @@ class Repository:
         with held(git_dir):
             git.run("init", "-q", "--bare", "--template=", "--initial-branch=main")
             left_out = _copy_in(replace(git, work_tree=folder), home)
-        return cls(git, git_dir=git_dir, objects=git_dir / "objects", left_out=left_out)
+        return cls(
+            git,
+            git_dir=git_dir,
+            objects=git_dir / "objects",
+            object_format=git.word("rev-parse", "--show-object-format"),
+            left_out=left_out,
+        )
 
     @property
     def git_dir(self) -> Path:
@@ -274,18 +289,26 @@ class Repository:
         return {row.removeprefix("branch ") for row in rows if row.startswith("branch ")}
 
 
-def _discover(path: Path) -> tuple[Path, Path | None]:
-    """Git directory and working tree that hold `path`, as git finds them from there."""
+class _Found(NamedTuple):
+    git_dir: Path
+    objects: Path
+    object_format: str
+    work_tree: Path | None
+
+
+def _discover(path: Path) -> _Found:
+    """What holds `path`, as git finds it from there, asked in one process."""
     line = ["git", "-C", str(path), "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
-    ask = [*line, "rev-parse", "--absolute-git-dir", "--is-bare-repository", "--show-toplevel"]
+    where = ["--absolute-git-dir", "--is-bare-repository", "--show-object-format"]
+    ask = [*line, "rev-parse", *where, "--path-format=absolute", "--git-path", "objects"]
+    ask.append("--show-toplevel")  # last, because a bare repository has none
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "HOME": "/nonexistent"}
     environment |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
     done = subprocess.run(ask, env=environment, capture_output=True, check=False)  # noqa: S603
     answers = os.fsdecode(done.stdout).splitlines()
-    if len(answers) >= 2 and answers[1] == "true":
-        return Path(answers[0]), None
-    if done.returncode == 0:
-        return Path(answers[0]), Path(answers[2])
+    if done.returncode == 0 or (len(answers) >= 4 and answers[1] == "true"):
+        tree = Path(answers[4]) if answers[1] == "false" else None
+        return _Found(Path(answers[0]), Path(answers[3]), answers[2], tree)
     said = os.fsdecode(done.stderr).strip()
     if "not a git repository" in said:
         raise NotFound(f"{path} is in no git repository", code="no_repository")
