@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -25,6 +24,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from common import commit, machine
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -309,20 +310,6 @@ def peers() -> list[Row]:
 # --- the report -----------------------------------------------------------------------------------
 
 
-def machine() -> str:
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.machine(),
-    )
-    return (
-        f"{os.cpu_count()} x {model}, Linux {platform.release()}, Python {sys.version.split()[0]}"
-    )
-
-
 def table(rows: list[Row]) -> str:
     """One line per number, its spread beside it."""
     by = {(item["system"], item["metric"]): item for item in rows}
@@ -341,23 +328,18 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--peer", choices=PEER_RUNS, help="measure one peer, for the main process")
     arguments = parser.parse_args()
+    where = machine()
     with tempfile.TemporaryDirectory(prefix="trace-bench-") as scratch:
         directory = Path(scratch)
         if arguments.peer:
             print(json.dumps(PEER_RUNS[arguments.peer](directory)))
             return 0
         rows = [*holdfast(directory), *imports(), *why(directory), *peers()]
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
     if arguments.json:
-        print(json.dumps({"machine": machine(), "commit": commit, "rows": rows}))
+        print(json.dumps({"machine": where, "commit": commit(), "rows": rows}, ensure_ascii=False))
     else:
-        print(f"{machine()}, commit {commit}\n\n{table(rows)}")
+        named = ", ".join(f"{name} {value}" for name, value in where.items())
+        print(f"{named}, commit {commit()}\n\n{table(rows)}")
     return 0
 
 

@@ -199,6 +199,28 @@ def test_follow_prints_what_other_processes_write_until_interrupted(
     assert (out, err) == (b"", b"")
 
 
+def test_who_follows_may_be_there_before_the_trace(tmp_path: Path) -> None:
+    file = tmp_path / "later.db"
+    child = subprocess.Popen(
+        [sys.executable, "-m", "holdfast.trace", "tail", "--follow", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment({"AGENTLOG_FILE": str(file)}),
+    )
+    try:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.stderr.readline() == f"waiting for a trace at {file}\n".encode()
+        world = World(file)
+        world.recorder.decision("q", "a", session_id="first")
+        assert json.loads(child.stdout.readline())["payload"]["question"] == "q"
+        world.close()
+    finally:
+        child.send_signal(2)
+        child.communicate(timeout=20)
+    assert child.returncode == 130
+
+
 def test_a_reader_that_goes_away_is_no_error(file: Path) -> None:
     world = World(file)
     for number in range(2000):

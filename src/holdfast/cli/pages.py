@@ -120,7 +120,10 @@ def plan(page: Page, found: Json) -> Page:
         "running": [(f"holdfast plan pause {number}", "stop before the next effect")],
         "proposed": [
             (f"holdfast plan approve {number}", "let it run; then holdfast resume"),
-            (f"holdfast plan reject {number} --reason …", "have it proposed anew"),
+            (
+                f"holdfast plan reject {number} --reason …",
+                "have it proposed anew" if found["source"] == "model" else "end the goal",
+            ),
         ],
     }.get(found["state"], [])
     next_steps(page, [*more, (f"holdfast plan export {number}", "as a file for --plan")])

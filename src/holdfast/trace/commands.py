@@ -23,6 +23,7 @@ from holdfast.trace.switch import file_of
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 POLL_S = 0.25
+_TABLE_POLLS_MAX = 20  # a file may be seen before its tables are
 _SEEN_MAX = 500
 
 
@@ -69,6 +70,8 @@ def run(
     verb = next(row for row in VERBS if row.name == arguments.verb)
     path = arguments.file or file_of(os.environ)
     try:
+        if getattr(arguments, "follow", False):
+            _await(path, output)
         with _open(path) as connection:
             return verb.run(connection, arguments, output)
     except sqlite3.Error as error:
@@ -80,6 +83,20 @@ def run(
             "  AGENTLOG=true python -m holdfast.trace run app.py   makes one"
         )
         return 0
+
+
+def _await(path: Path, output: Output) -> None:
+    """Wait for a trace that is not there yet: who follows may be first."""
+    if not path.exists():
+        output.note(f"waiting for a trace at {path}")
+    while not path.exists():
+        time.sleep(POLL_S)
+    for _ in range(_TABLE_POLLS_MAX):
+        try:
+            with _open(path):
+                return
+        except sqlite3.OperationalError:
+            time.sleep(POLL_S)
 
 
 @contextmanager
