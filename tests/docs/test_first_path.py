@@ -23,3 +23,13 @@ def test_every_row_names_tests_and_every_test_exists() -> None:
         assert named, f"{row} names no test"
         for name in named:
             assert name in defined, f"{row} names {name}, which does not exist"
+
+
+def test_every_test_that_the_page_names_exists() -> None:
+    page = (ROOT / "docs/first-path.md").read_text(encoding="utf-8")
+    sources = "\n".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")
+    )
+    named = set(re.findall(r"`(test_\w+)`", page))
+    assert len(named) > 50
+    assert not named - set(re.findall(r"def (test_\w+)", sources))
