@@ -339,11 +339,17 @@ def test_a_dying_parent_takes_zygote_and_workers_with_it() -> None:
     assert parent.stdout is not None
     with parent.stdout:
         zygote = int(parent.stdout.readline())
-        wait_for(lambda: len(children(zygote)) == 2)
-        family = [zygote, *children(zygote)]
-        assert all(alive(pid) for pid in family)
-        parent.kill()
-        parent.wait()
+        family = [zygote]
+
+        def whole() -> bool:  # a worker that only warms up the zygote comes and goes
+            family[1:] = children(zygote)
+            return len(family) == 3 and all(alive(pid) for pid in family)
+
+        try:
+            wait_for(whole)
+        finally:
+            parent.kill()
+            parent.wait()
     wait_for(lambda: not any(alive(pid) for pid in family))
 
 

@@ -102,8 +102,8 @@ def _one_form(patch: pytest.MonkeyPatch) -> None:
 
 
 def _raw_diff(patch: pytest.MonkeyPatch) -> None:
-    original = diffs.summary
-    patch.setattr(diffs, "summary", lambda diff, redact: original(diff, str))
+    original = diffs.told
+    patch.setattr(diffs, "told", lambda diff, totals, redact: original(diff, totals, str))
 
 
 def _raw_arguments(patch: pytest.MonkeyPatch) -> None:

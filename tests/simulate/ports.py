@@ -1,7 +1,7 @@
 """The ports of the simulated tasks: what a model, a tool, a check and a person answer.
 
 Everything they say holds the secret of the world, and passes the real redaction of the real port
-(`replies.seal` for models, `diffs.summary` for files), so that I9 judges those. How a port fails is
+(`replies.seal` for models, `diffs.told` for files), so that I9 judges those. How a port fails is
 told by the world; what it looks like to the engine is decided here. Deterministic: the same act
 gives the same bytes in every attempt.
 """

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import select
+import signal
 import sys
 from pathlib import Path
 
@@ -181,6 +182,7 @@ def test_a_session_on_a_terminal_edits_completes_remembers_and_survives_an_inter
 ) -> None:
     pid, terminal = pty.fork()
     if pid == 0:  # pragma: no cover  # becomes the session
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where the tests run in background
         home = {**os.environ, "HOME": str(tmp_path), "TERM": "xterm"}
         os.execve(sys.executable, [sys.executable, "-m", "holdfast", "lisp", "repl"], home)
     seen = ""

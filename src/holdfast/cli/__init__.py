@@ -7,7 +7,6 @@ has `configure(parser)` and `run(arguments, console) -> int`, a few lines over `
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from io import TextIOWrapper
 from typing import NoReturn, TextIO
 
 from holdfast import __version__
-from holdfast.cli.console import Console, OutputGone
+from holdfast.cli.console import Console, OutputGone, silence
 from holdfast.errors import HoldfastError, Refused
 
 EXIT_REFUSED = 2
@@ -138,14 +137,9 @@ def _dispatch(command: Command, words: list[str], console: Console) -> int:
         return EXIT_INTERRUPTED
     except OutputGone as gone:
         console.note(f"holdfast: {gone}")
-        return _silenced()
     except BrokenPipeError:  # argparse's own help
-        return _silenced()
-
-
-def _silenced() -> int:
-    """Nobody reads our results: let the interpreter's own flush at the end be silent too."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        pass
+    silence(sys.stdout)
     return EXIT_INTERRUPTED
 
 

@@ -12,7 +12,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from holdfast.cli.look import plain
 
@@ -67,9 +67,11 @@ class Console:
 
     def note(self, text: str) -> None:
         """Progress, on stderr. Nobody has to listen: work goes on when the terminal is gone."""
-        with suppress(OSError):
+        try:
             sys.stderr.write(plain(text) + "\n")
             sys.stderr.flush()
+        except OSError:
+            silence(sys.stderr)
 
     def refuse(self, message: str, *, hint: str = "", code: str = "refused", exit_code: int) -> int:
         """An error with its remedy; with `--json` also an object on stdout. Returns `exit_code`."""
@@ -77,6 +79,14 @@ class Console:
             self.emit({"type": "error", "code": code, "message": message, "hint": hint})
         self.note(f"holdfast: {message}" + (f"\n  {hint}" if hint else ""))
         return exit_code
+
+
+def silence(stream: TextIO) -> None:
+    """Nobody reads a stream any more: what is still in it must not fail the interpreter's end."""
+    with suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def _print(line: str) -> None:

@@ -221,15 +221,15 @@ def repl(arguments: argparse.Namespace, console: Console) -> int:
             if not source.strip():
                 continue
             result = run_program(source, memory=memory, history=history, limits=limits, cache=cache)
+            if console.json:
+                console.emit(report(result))
+            else:
+                _show(result, console)
         except KeyboardInterrupt:
             if not interactive:
                 raise
             console.note("interrupted; end of input leaves")
             continue
-        if console.json:
-            console.emit(report(result))
-        else:
-            _show(result, console)
         memory.clear()
         memory.update(result.memory)
         history = tuple(result.history)
