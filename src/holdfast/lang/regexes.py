@@ -64,13 +64,17 @@ def _compiled(source: str) -> re.Pattern[str]:
 
 
 def _explodes(tree: Any) -> bool:
-    """Whether an unbounded repeat holds an unbounded repeat that can end where it began.
+    """Whether a repeat of many rounds holds a repeat that can end in more than one place.
 
-    `(a+)+` and `(a*b?)*` do. `(a+,)+` does not: each round must take the separator.
+    `(a+)+`, `(a*b?)*` and `(.*,)+` do. `(a+,)+` does not: each round must take the separator, which
+    the inner repeat cannot take.
     """
-    return any(op in _REPEATS and args[1] > 16 and _ambiguous(args[2]) for op, args in _nodes(tree))
+    return any(
+        op in _REPEATS and args[1] > ROUNDS_MAX and _ambiguous(args[2]) for op, args in _nodes(tree)
+    )
 
 
+ROUNDS_MAX = 8  # more rounds than this count as many
 _REPEATS = (_op.MAX_REPEAT, _op.MIN_REPEAT)
 
 
@@ -106,12 +110,56 @@ def _ambiguous(body: Any) -> bool:
             return _ambiguous(args[3])
         if op is _op.BRANCH:
             return any(_ambiguous(part) for part in args[1]) or _overlaps(args[1])
-        return op in _REPEATS and args[1] > 16
+        return op in _REPEATS and args[1] > ROUNDS_MAX
     if any(op is _op.BRANCH and _overlaps(args[1]) for op, args in items):
         return True
-    repeats = [op in _REPEATS and args[1] > 1 for op, args in items]
-    fences = [op in (_op.LITERAL, _op.IN, _op.NOT_LITERAL, _op.CATEGORY) for op, _ in items]
-    return any(repeats) and not any(fences)
+    taken = [_taken(args[2]) for op, args in items if op in _REPEATS and args[1] > 1]
+    fences = [_taken([item]) for item in items if item[0] in _ONE]
+    inside = frozenset().union(*taken)
+    return bool(taken) and not any(fence and not fence & inside for fence in fences)
+
+
+_OTHER = 128  # stands for every character beyond ASCII
+_ANY = frozenset(range(_OTHER + 1))
+_ONE = (_op.LITERAL, _op.NOT_LITERAL, _op.IN, _op.CATEGORY)
+_CLASSES = {
+    _op.CATEGORY_DIGIT: r"\d",
+    _op.CATEGORY_NOT_DIGIT: r"\D",
+    _op.CATEGORY_SPACE: r"\s",
+    _op.CATEGORY_NOT_SPACE: r"\S",
+    _op.CATEGORY_WORD: r"\w",
+    _op.CATEGORY_NOT_WORD: r"\W",
+}
+
+
+def _taken(nodes: Any) -> frozenset[int]:
+    """The characters that some part of a pattern can take: ASCII codes and `_OTHER`."""
+    found: set[int] = set()
+    for op, args in _nodes(nodes):
+        if op is _op.LITERAL:
+            found.add(min(args, _OTHER))
+        elif op is _op.NOT_LITERAL:
+            found |= _ANY - {args}
+        elif op is _op.ANY:
+            found |= _ANY - {ord("\n")}
+        elif op is _op.IN:
+            inside = frozenset().union(*(_member(*each) for each in args))
+            found |= _ANY - inside if args[0][0] is _op.NEGATE else inside
+        elif op is _op.CATEGORY:
+            found |= _member(op, args)
+    return frozenset(found)
+
+
+def _member(op: Any, args: Any) -> frozenset[int]:
+    """What one entry of a character class stands for."""
+    if op is _op.LITERAL:
+        return frozenset({min(args, _OTHER)})
+    if op is _op.RANGE:
+        return frozenset(range(min(args[0], _OTHER), min(args[1], _OTHER) + 1))
+    if op is _op.CATEGORY:
+        shown = re.compile(_CLASSES[args], re.ASCII)
+        return frozenset(code for code in _ANY if shown.fullmatch(chr(code)))
+    return frozenset()
 
 
 def _overlaps(branches: Any) -> bool:
