@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from desk import Desk, task
+from holdfast.app.goals import resumable
 from holdfast.domain.model import Policy
-from holdfast.engine import compensate, force
+from holdfast.engine import compensate, force, shown
 from holdfast.engine.links import create_link, delete_link
 from holdfast.engine.outlook import goal_result
 from holdfast.engine.undo import compensate_failed, trees_to_undo, undo_due
@@ -120,6 +121,9 @@ def test_an_undo_is_due_once_and_only_where_the_policy_of_a_failed_task_asks_for
     desk.work("failed", failure="logic", commit="c1", parent="c0", tree="t1")
     assert [desk.engine.read(undo_due, each) for each in (kept, silent, goal)] == [0, 0, 1]
     # A process may die here; whoever looks at the goal next makes the plan, and only one.
+    for each in (kept, goal):
+        desk.call(shown, each, "c1")
+    assert desk.engine.read(resumable) == [goal], "it is found without being named"
     for _ in range(2):
         desk.call(compensate_failed, goal)
         assert not desk.engine.read(undo_due, goal)

@@ -36,6 +36,7 @@ from holdfast.domain.model import (
 from holdfast.domain.ports import Progress, Usage
 from holdfast.engine import pause, replace_plan, resume, submit
 from holdfast.engine.outlook import goal_result
+from holdfast.engine.undo import undo_due
 from holdfast.errors import HoldfastError, NotFound, Refused, Unavailable
 from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
@@ -355,5 +356,8 @@ def _more(names: Sequence[str]) -> str:
 
 
 def resumable(tx: Tx) -> list[int]:
-    """The goals that can still go on, oldest first."""
-    return [row["id"] for row in tx.all("goal.live")]
+    """The goals that can still go on, oldest first; also one that died before it undid itself."""
+    live = {row["id"] for row in tx.all("goal.live")}
+    return [
+        row["id"] for row in tx.all("goal.list") if row["id"] in live or undo_due(tx, row["id"])
+    ]
