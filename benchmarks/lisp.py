@@ -108,21 +108,33 @@ def pool() -> list[Row]:
 
     rows = [timed(SYSTEM, "cold_start_ms", cold, rounds=10)]
     with SandboxPool(1, LIMITS) as single:
-        warm = lambda: sure(single.run("(+ 1 2)", scope="agent"))  # noqa: E731
+
+        def warm() -> object:
+            return sure(single.run("(+ 1 2)", scope="agent"))
+
+        def fresh() -> object:
+            return sure(single.run("(+ 1 2)"))
+
+        def calls() -> object:
+            return sure(single.run(HOST, host=Recorder({}, host_tools()), tools=TOOLS))
+
+        def pipeline() -> object:
+            return sure(single.run(PIPELINE, context={"rows": ROWS}, scope="agent"))
+
         warm()
         rows.append(timed(SYSTEM, "warm_call_ms", warm, rounds=500))
-        rows.append(timed(SYSTEM, "fresh_call_ms", lambda: sure(single.run("(+ 1 2)")), rounds=100))
-        calls = lambda: sure(  # noqa: E731
-            single.run(HOST, host=Recorder({}, host_tools()), tools=TOOLS)
-        )
+        rows.append(timed(SYSTEM, "fresh_call_ms", fresh, rounds=100))
         rows.append(timed(SYSTEM, "host_call_ms", calls, rounds=10, per=1000))
-        work = lambda: sure(  # noqa: E731
-            single.run(PIPELINE, context={"rows": ROWS}, scope="agent")
-        )
-        rows.append(timed(SYSTEM, "pipeline_isolated_ms", work, rounds=50))
+        rows.append(timed(SYSTEM, "pipeline_isolated_ms", pipeline, rounds=50))
     with SandboxPool(2, LIMITS) as waiting:
-        ready = lambda: sure(waiting.run("(+ 1 2)"))  # noqa: E731
-        pause = lambda: (waiting.standing(), time.sleep(0.01))  # noqa: E731
+
+        def ready() -> object:
+            return sure(waiting.run("(+ 1 2)"))
+
+        def pause() -> None:
+            waiting.standing()
+            time.sleep(0.01)
+
         ready()
         rows.append(timed(SYSTEM, "ready_call_ms", ready, rounds=100, prepare=pause))
     return rows

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from functools import partial
 
 import pydantic_monty
 import quickjs
@@ -100,7 +100,7 @@ def monty() -> list[Row]:
                     )
                 )
             tools = {"echo": lambda x: x}
-            work = lambda: session.feed_run(HOST, external_lookup=tools)  # noqa: E731
+            work = partial(session.feed_run, HOST, external_lookup=tools)
             rows.append(timed("monty", "host_call_ms", work, rounds=10, per=1000))
         rows.append(row("monty", "resume_ms", [monty_resume(pool) for _ in range(10)]))
     return rows
@@ -133,10 +133,8 @@ def smolagents() -> list[Row]:
     for metric, source in PROGRAMS.items():
         local = executor()
         try:
-            work: Callable[[], object] = lambda s=source, e=local: e(s)  # noqa: E731
-            rows.append(
-                timed("smolagents", metric, work, rounds=3 if metric != "pipeline_ms" else 20)
-            )
+            work, rounds = partial(local, source), 3 if metric != "pipeline_ms" else 20
+            rows.append(timed("smolagents", metric, work, rounds=rounds))
         except Exception as error:
             note = (
                 "over its cap"

@@ -101,9 +101,12 @@ def holdfast(directory: Path) -> list[Row]:
 
     os.environ.pop("AGENTLOG", None)
     trace.forget_switch()
-    call = lambda: trace.log_llm_call(  # noqa: E731  one expression, as a program would write it
-        "gpt-x", tokens_in=120, tokens_out=60, duration_ms=900, prompt=PROMPT, response=REPLY
-    )
+
+    def call() -> object:
+        return trace.log_llm_call(
+            "gpt-x", tokens_in=120, tokens_out=60, duration_ms=900, prompt=PROMPT, response=REPLY
+        )
+
     found = rows_of("holdfast", "off_us", "us", per_call_us(call, 1000))
     path = directory / "holdfast.db"
     os.environ.update({"AGENTLOG": "true", "AGENTLOG_FILE": str(path)})
@@ -115,8 +118,8 @@ def holdfast(directory: Path) -> list[Row]:
     found.append(row("holdfast", "bytes_per_event", "B", size / (CALLS * (ROUNDS + 1))))
     # Each is recorded once; raising them is not part of the measurement.
     errors = [a_failure() for _ in range(5 * (ROUNDS + 1))]
-    work = lambda: trace.log_failure(errors.pop())  # noqa: E731  as above
-    found += rows_of("holdfast", "failure_us", "us", per_call_us(work, 5))
+    took = per_call_us(lambda: trace.log_failure(errors.pop()), 5)
+    found += rows_of("holdfast", "failure_us", "us", took)
     trace.forget_switch()
     os.environ["AGENTLOG_BUFFER_SIZE"] = "16"
     os.environ["AGENTLOG_FILE"] = str(directory / "buffered.db")
@@ -231,8 +234,8 @@ def peer_structlog(directory: Path) -> list[Row]:
     events = CALLS * (ROUNDS + 1)
     found.append(row("structlog", "bytes_per_event", "B", path.stat().st_size / events))
     error = a_failure()
-    work = lambda: log.error("failure", exc_info=error)  # noqa: E731  as a program would write it
-    return [*found, *rows_of("structlog", "failure_us", "us", per_call_us(work, 5))]
+    took = per_call_us(lambda: log.error("failure", exc_info=error), 5)
+    return [*found, *rows_of("structlog", "failure_us", "us", took)]
 
 
 def peer_sentry(directory: Path) -> list[Row]:
