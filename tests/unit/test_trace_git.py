@@ -64,6 +64,32 @@ def test_a_turn_is_relative_to_the_turn_before_and_not_to_head(repository: Path)
     assert turns.number == 4
 
 
+def test_a_file_changed_in_the_instant_of_the_last_commit_is_seen(repository: Path) -> None:
+    """Same size, same second: only the time of the index tells git to look into the file."""
+    instant = (1_000_000_000, 1_000_000_000)
+    git(repository, "config", "core.trustctime", "false")
+    os.utime(repository / "a.txt", instant)
+    git(repository, "update-index", "--refresh")
+    os.utime(repository / ".git" / "index", instant)
+    turns = Turns(repository)
+    (repository / "a.txt").write_text("one\nTWO\n")
+    os.utime(repository / "a.txt", instant)
+    first = turns.next()
+    assert first is not None
+    assert "+TWO" in first.text
+
+
+def test_a_later_turn_reads_files_that_only_the_repository_holds(repository: Path) -> None:
+    turns = Turns(repository)
+    assert turns.next() is None
+    git(repository, "rm", "-q", "--cached", "a.txt")  # no cached tree names its content now
+    git(repository, "reset", "-q")
+    (repository / "b.txt").write_text("new\n")
+    second = turns.next()
+    assert second is not None
+    assert "b.txt" in second.text
+
+
 def test_staged_untracked_and_deleted_files_count_and_ignored_ones_do_not(
     repository: Path,
 ) -> None:

@@ -9,6 +9,7 @@ never run.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -63,6 +64,7 @@ class Turns:
 
     def _snapshot(self) -> str | None:
         """The id of a tree equal to the work tree, written with a private index."""
+        self._objects = {}  # or git would name our own objects as the repository's
         found = self._git(
             "rev-parse", "--show-toplevel", "--absolute-git-dir", "--git-path", "objects"
         )
@@ -77,8 +79,11 @@ class Turns:
         }
         index = self._scratch / "index"
         real = git_directory / "index"
-        if real.is_file():  # its stat data saves hashing every unchanged file
-            index.write_bytes(real.read_bytes())
+        if real.is_file():
+            # Its stat data saves hashing every unchanged file. Its own time goes with it: git looks
+            # into a file as young as the index and trusts the stat data of every older one.
+            with contextlib.suppress(OSError):  # replaced under us: git hashes every file
+                shutil.copy2(real, index)
         private = {"GIT_INDEX_FILE": str(index)}
         if self._git("-C", str(root), "add", "--all", more=private) is None:
             return None
