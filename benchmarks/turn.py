@@ -39,6 +39,7 @@ CHILD = FOLDER / "turn_child.py"
 # Whether each keeps every step: a model call and a tool call that were answered survive a kill.
 SYSTEMS = {
     "holdfast": True,
+    "holdfast_effect": True,
     "holdfast_unkept": False,
     "pydantic_ai": False,
     "pydantic_ai_dbos": True,
@@ -105,7 +106,7 @@ def measure(sizes: Sizes, systems: list[str]) -> list[Row]:
 def beside(rows: list[Row]) -> list[Row]:
     """Each system over the fastest of the others that keep every step, and that keep nothing.
 
-    `holdfast_unkept` is no system anyone can run, so nothing is measured against it.
+    Ours in other arrangements are no systems of their own, so nothing is measured against them.
     """
     found = []
     for metric, label in (("turn_us", "turn"), ("longer_turn_us", "longer_turn")):
@@ -115,7 +116,9 @@ def beside(rows: list[Row]) -> list[Row]:
                 others = [
                     other
                     for name, other in took.items()
-                    if SYSTEMS[name] is keeps and name not in (system, "holdfast_unkept")
+                    if SYSTEMS[name] is keeps
+                    and name != system
+                    and not name.startswith("holdfast_")
                 ]
                 if others:
                     found.append(Row(system, f"{label}_vs_{kind}", tidy(value / min(others)), "×"))

@@ -150,6 +150,32 @@ def _redo_everything(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LiveJournal, "_effect", brave)
 
 
+def _begin_unstored(patch: pytest.MonkeyPatch) -> None:
+    """What is intended waits for the next commit too, and its effect does not wait for that."""
+    commit = LiveJournal._commit
+
+    async def later(self: Any, writes: Any) -> None:
+        if writes:
+            self._hold(*writes)
+        else:
+            await commit(self, writes)
+
+    patch.setattr(LiveJournal, "_commit", later)
+
+
+def _read_unstored(patch: pytest.MonkeyPatch) -> None:
+    """An intent is stored at once, without what it follows from."""
+
+    async def alone(self: Any, writes: Any) -> None:
+        held, self._pending = self._pending, []
+        await commit(self, writes or held)
+        if writes:
+            self._pending = held
+
+    commit = LiveJournal._commit
+    patch.setattr(LiveJournal, "_commit", alone)
+
+
 def _forget_earlier_takes(patch: pytest.MonkeyPatch) -> None:
     async def nothing(self: Any, effectful: Any) -> None:
         return None
@@ -177,6 +203,8 @@ MUTANTS = (
             "transition.step.redo", "attempt = :attempt,", "attempt = :attempt, request = '{}',"
         ),
     ),
+    Mutant("I5", "a call begins before its intent is stored", _begin_unstored),
+    Mutant("I5", "a call begins before the reply that it follows from is stored", _read_unstored),
     Mutant("I6", "a retry is not logged", _silent_retry),
     Mutant(
         "I6",

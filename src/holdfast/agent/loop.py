@@ -232,7 +232,7 @@ async def _act(
         said = f"{observation.tool} {_brief(calls[index], observation)}"
         job.sink.show(_progress(job, "tool", said, name))
 
-    if all(step.effect == "pure" for step in steps.values()):
+    if len(steps) > 1 and all(step.effect == "pure" for step in steps.values()):
         contents = await job.journal.together(list(steps.values()))
         for index, content in zip(steps, contents, strict=True):
             await note(index, content)
