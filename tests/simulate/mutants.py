@@ -87,15 +87,6 @@ def _no_reserve(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(decide, "reserve", lambda budget, spent, tokens, nusd: None)
 
 
-def _never_released(patch: pytest.MonkeyPatch) -> None:
-    reserve = journal._reserve
-
-    def hoard(tx: Any, fence: Any, tokens: int, nusd: int) -> None:
-        reserve(tx, fence, max(tokens, 0), max(nusd, 0))
-
-    patch.setattr(journal, "_reserve", hoard)
-
-
 def _one_form(patch: pytest.MonkeyPatch) -> None:
     """A configured credential is looked for only as it stands in a web address."""
     patch.setattr(redact, "_forms", lambda secret: [f"={secret}&"])
@@ -222,7 +213,11 @@ MUTANTS = (
         "the reserve of an attempt that ended stays",
         statement("transition.attempt", "reserved_tokens = 0", "reserved_tokens = reserved_tokens"),
     ),
-    Mutant("I7", "the reserve of a step that is done stays", _never_released),
+    Mutant(
+        "I7",
+        "the reserve of a step that is done stays",
+        statement("attempt.spend", "reserved_tokens - :back_tokens", "reserved_tokens"),
+    ),
     Mutant(
         "I8",
         "a take's bundle can be exchanged",
