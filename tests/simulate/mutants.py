@@ -17,7 +17,7 @@ from holdfast.adapters.models import replies
 from holdfast.agent import loop
 from holdfast.agent.journal import LiveJournal
 from holdfast.domain import decide, lifecycle
-from holdfast.engine import journal, undo
+from holdfast.engine import undo
 from holdfast.store import queries, tx
 from holdfast.trace import redact
 
