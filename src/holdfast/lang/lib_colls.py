@@ -327,7 +327,7 @@ def sort_by(key: Value, first: Value, *rest: Value) -> Items:
 
 
 def distinct(coll: Value) -> Items:
-    items = positional("distinct", coll) if type(coll) is dict else seq_items(coll)
+    items = positional("distinct", coll)
     grow(len(items))
     found: dict[Any, None] = {}
     for item in items:
