@@ -547,3 +547,16 @@ def test_json_is_all_that_stdout_carries(cli: Cli, model: str, tmp_path: Path) -
         assert found.objects, f"{words} said nothing"
     shutil.rmtree(tmp_path / "repo" / ".git")
     assert cli("why", "a.txt:1", "--json").objects[-1]["type"] == "error"
+
+
+def test_a_demo_without_a_wall_says_so_and_stops(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "git").symlink_to(shutil.which("git") or "")
+    demo = Cli(tmp_path, {"PATH": str(programs)})
+    done = demo("demo")
+    assert (done.code, "Traceback" in done.err) == (2, False), done.err
+    assert "commands have no wall to run behind: bwrap is not installed" in done.err
+    assert "3. Resume" not in done.out
+    told = demo("demo", "--json").result
+    assert (told["code"], told["hint"]) == ("demo_failed", "apt-get install bubblewrap")
