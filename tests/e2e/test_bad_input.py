@@ -29,7 +29,7 @@ from e2e.support import (
 )
 from holdfast.adapters.models import PROVIDERS
 from holdfast.adapters.models.transport import PROBE_S_MAX
-from holdfast.cli.console import plain
+from holdfast.domain.plain import plain
 
 # A refusal is due within 5 s on an idle machine; a test is no benchmark, so it allows for others.
 WITHIN_S = 20.0
@@ -517,6 +517,12 @@ def test_escape_codes_of_a_model_a_tool_and_a_file_never_reach_the_terminal(
         shown = done.out + done.err
         assert plain(shown) == shown, "something hostile got through"
         assert done.code in (0, 1), done.err
+    told = script(calls(("write_file", {"path": "n", "content": "n"})), says(f"Done. {ESCAPES}"))
+    write_script(tmp_path / "model.json", told)
+    assert cli(*words[:4]).code == 5
+    message = git(cli.repo, "log", "-1", "--format=%B", "holdfast/goal-3")
+    assert plain(message) == message
+    assert "\nDone. \\x1b]0;owned" in message
 
 
 def test_json_is_all_that_stdout_carries(cli: Cli, model: str, tmp_path: Path) -> None:

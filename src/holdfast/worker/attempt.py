@@ -24,6 +24,7 @@ from holdfast.agent.loop import Job
 from holdfast.context.bundle import Bundle
 from holdfast.domain.decide import Decision
 from holdfast.domain.model import Claim, Outcome
+from holdfast.domain.plain import plain
 from holdfast.domain.ports import Progress
 from holdfast.engine import brief as store_bundle
 from holdfast.engine import renew, settle
@@ -260,11 +261,11 @@ async def _keep_lease(
 def _message(claim: Claim, outcome: Outcome) -> str:
     """A commit message whose trailers lead back to the journal."""
     spec = claim.spec
-    body = [spec.label]
+    body = [plain(spec.label)]
     if outcome.kind not in ("passed", "unverified"):
         body.append(f"Kept work of an attempt that ended {outcome.kind}: {outcome.reason}")
     elif outcome.answer:
-        body.append(outcome.answer.strip())
+        body.append(plain(outcome.answer.strip()))
     trailers = [
         f"Holdfast-Goal: {claim.fence.goal}",
         f"Holdfast-Task: {spec.key}",
