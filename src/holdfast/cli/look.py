@@ -118,9 +118,9 @@ def flat(text: str) -> str:
 
 
 def note(progress: Progress) -> str:
-    """Progress as one line."""
+    """Progress as one line, whatever a text in it says."""
     who = f"{progress.task[:30]} | " if progress.task else ""
-    return plain(f"  {who}{progress.text}")
+    return flat(f"  {who}{progress.text}")
 
 
 def head(text: str) -> str:
