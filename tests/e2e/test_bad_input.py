@@ -306,6 +306,11 @@ def test_a_full_disk_is_refused_and_loses_nothing(cli: Cli, model: str, tmp_path
         assert "space" in done.err
         (home / "ballast").unlink()
         assert there.store.goals() == 0
+        assert there("goal").code == 0
+        os.system(f"cat /dev/zero > {home}/ballast 2>/dev/null")
+        done = there("goal")  # not even SQLite's index of its log has room
+        assert_refusal(done)
+        assert "no space left" in done.err
     finally:
         os.system(f"umount {home}")
 
@@ -323,6 +328,16 @@ def test_a_folder_that_cannot_be_written_is_refused(cli: Cli, model: str, tmp_pa
         there = Cli(cli.repo, {"HOLDFAST_HOME": str(home / "in")})
         said = refused(there, "run", "Do it", "--model", model)
         assert "HOLDFAST_HOME" in said
+        os.system(f"mount -o remount,rw {home} 2>/dev/null; chmod 700 {home}")
+        shutil.copytree(cli.repo, home / "repo")
+        if os.getuid() == 0:
+            os.system(f"mount -o remount,ro {home}")
+        else:
+            (home / "repo/.git").chmod(0o500)
+        elsewhere = Cli(home / "repo", {"HOLDFAST_HOME": str(tmp_path / "home")})
+        assert "where the goal's branch belongs" in refused(
+            elsewhere, "run", "Do it", "--model", model
+        )
     finally:
         if os.getuid() == 0:
             os.system(f"umount {home}")
