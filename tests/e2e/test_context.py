@@ -129,7 +129,8 @@ def test_a_curated_bundle_says_what_is_what_and_who_to_believe(place) -> None:
     here = place(context="curated")
     work(here.app, here.start(), resumed=False)
     text = context.preview(here.app, 2)["text"]
-    assert "requires, then INDEX.md, then what a person pinned, then refers" in text
+    assert "requires > index > manual > refers" in text
+    assert text.index("## Task find") < text.index("Cite what you use") < text.index("# Task: use")
     assert "## Task find [task 1] · requires · requires: find · trust: a model's output" in text
     assert "Cite what you use by its id" in text
     third = context.preview(here.app, 3)
@@ -161,11 +162,42 @@ def test_pins_and_exclusions_hold_until_they_are_changed_and_say_who_and_why(pla
     assert "left out: excluded by bob: noise" in rows["The plan"]["reason"]
     assert "there is no such file" in rows["src/none.py"]["reason"]
     assert "def connect" in found["text"]
-    for source in ("src/net.py", "The plan", "src/none.py"):
+    context.decide(here.app, 1, "exclude", "nothing", author="bob", reason="typo")
+    assert "excluded by bob: typo" in items(context.preview(here.app, 1))["nothing"]["reason"]
+    for source in ("src/net.py", "The plan", "src/none.py", "nothing"):
         context.decide(here.app, 1, "release", source, author="ada", reason="done")
     plain = context.preview(here.app, 1)
     assert set(items(plain)) == {"The plan", "Files"}
-    assert len(context.decisions(here.app, 1)["steers"]) == 6, "nothing is forgotten"
+    assert len(context.decisions(here.app, 1)["steers"]) == 8, "nothing is forgotten"
+
+
+def test_an_excluded_file_is_not_shown_by_the_map_either(place) -> None:
+    here = place(context="curated")
+    here.start()
+    assert "1: class SocketPool" in context.preview(here.app, 1)["text"]
+    context.decide(here.app, 1, "exclude", "src/pool.py", author="bob", reason="old")
+    found = context.preview(here.app, 1)
+    assert "class SocketPool" not in found["text"]
+    assert "excluded by bob: old" in items(found)["src/pool.py"]["reason"]
+
+
+def test_a_dependency_without_an_output_is_explained_and_never_an_empty_item(place) -> None:
+    here = place()
+    here.start()
+    row = items(context.preview(here.app, 2))["Task find"]
+    assert (row["fate"], row["kind"]) == ("out", "requires")
+    assert "it is ready and has no output" in row["reason"]
+    context.decide(here.app, 2, "pin", "Task 1", author="ada", reason="now")
+    row = items(context.preview(here.app, 2))["Task find"]
+    assert (row["fate"], row["tokens"]) == ("out", 0)
+
+
+def test_an_output_that_begins_like_a_reference_is_found_as_it_is(place) -> None:
+    here = place(context="curated")
+    here.start()
+    body = "@socket pool: look in src/net.py"
+    here.app.engine.call(add_document, "output", "3.9", title="t", body=body, task=3, plan=1)
+    assert body in context.preview(here.app, 1)["text"]
 
 
 def test_the_same_approval_of_the_same_data_gives_the_same_hash(place) -> None:
@@ -217,6 +249,8 @@ def test_another_budget_can_be_tried_and_one_too_small_is_refused(place) -> None
     assert small["budget_tokens"] == 60
     with pytest.raises(Refused, match="at least"):
         context.preview(here.app, 1, tokens=3)
+    with pytest.raises(Refused, match="at least"):
+        context.preview(here.app, 1, tokens=0)
     with pytest.raises(Refused, match="positive"):
         context.preview(here.app, 1, tokens=-1)
 
@@ -399,3 +433,5 @@ def test_the_command_line_previews_steers_and_compares(
     assert said("preview", "x", code=2) == ""
     assert said("index", "1", "--write", str(here.folder / "none"), *who, code=2) == ""
     assert said("preview", "99", code=2) == ""
+    assert said("preview", "9" * 30, code=2) == "", "no such task, and no number of the store"
+    assert said("preview", "1", "--tokens", "0", code=2) == ""

@@ -153,6 +153,8 @@ def test_a_bad_link_is_told_in_the_one_error_shape(server: Server, link: Any, co
     ("method", "path", "body", "status"),
     [
         ("GET", "/nowhere", None, 404),
+        ("GET", "/context/links/1/", None, 404),
+        ("POST", "/api/v1/run/", None, 404),
         ("PUT", "/context/links", {}, 405),
         ("GET", "/context/links/one", None, 400),
         ("GET", "/context/links/9999999999999999999999", None, 400),

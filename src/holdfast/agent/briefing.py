@@ -106,10 +106,10 @@ def brief(
                 code="missing_input",
             )
     text, items = fit(
-        _head(claim, around.rules, around.conflict),
-        [*_candidates(claim, around), *_pinned(claim, around)],
+        _head(claim, around.conflict),
+        [*_candidates(claim, around), *_unseen(claim, around)],
         budget_tokens=budget_tokens,
-        rules=around.rules,
+        rules=_framed(around.rules),
     )
     names = (*TEMPLATES, *MORE_TEMPLATES.get(task.kind, ()))
     templates = {name: prompts.load(name) for name in names}
@@ -146,7 +146,13 @@ def _system(task: TaskSpec, tools: Sequence[ToolSpec]) -> str:
     return f"{system}\n\n{prompts.fill(prompts.load('calls_json'), tools=listing)}"
 
 
-def _head(claim: Claim, rules: Rules, conflict: Conflict | None) -> str:
+def _framed(rules: Rules) -> Rules:
+    """Fenced items stand between what they are and how to use them."""
+    frame = prompts.load("context"), prompts.load("context_use")
+    return replace(rules, frame=frame) if rules.fenced else rules
+
+
+def _head(claim: Claim, conflict: Conflict | None) -> str:
     task = claim.spec
     if task.planning is not None:
         return f"# Task: {task.label}\n\n{_plan_request(claim.goal_text, task, task.planning)}"
@@ -158,8 +164,6 @@ def _head(claim: Claim, rules: Rules, conflict: Conflict | None) -> str:
     if claim.goal_text.strip() not in task.prompt:
         parts.append(f"It is part of this goal: {claim.goal_text.strip()}")
     parts += [*_background(task), *_proofs(task)]
-    if rules.fenced:
-        parts.append(prompts.load("context"))
     return "\n\n".join(parts)
 
 
@@ -221,18 +225,21 @@ def _candidates(claim: Claim, around: Surroundings) -> list[Candidate]:
     return steered(found, around.steers)
 
 
-def _pinned(claim: Claim, around: Surroundings) -> list[Candidate]:
-    """Pins of what is no candidate by itself; one that cannot be found is explained, not lost."""
+def _unseen(claim: Claim, around: Surroundings) -> list[Candidate]:
+    """Steers of what is no candidate by itself; one that changes nothing is explained, not lost."""
     found = []
     for steer in unseen(_candidates(claim, around), around.steers):
-        text = around.find(steer.source)
+        text = around.find(steer.source) if steer.verb == "pin" else None
+        gone = "there is no such file or task output"
         found.append(
             Candidate(
                 source=steer.source,
                 kind="pin",
-                reason=f"pinned {steer.words}",
+                reason="pinned " + steer.words if steer.verb == "pin" else "named by a person",
                 text=text or "",
-                excluded="" if text else "there is no such file or task output",
+                excluded=("" if text else gone)
+                if steer.verb == "pin"
+                else "excluded " + steer.words,
             )
         )
     return found
@@ -271,7 +278,7 @@ def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
             )
         )
     for other in around.related:
-        if other.kind in ("requires", "refers") and other.answer:
+        if other.kind in ("requires", "refers"):
             found.append(
                 Candidate(
                     source=f"Task {other.id}" if other.outside else f"Task {other.key}",
@@ -279,6 +286,7 @@ def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
                     reason=f"{_role(other, inputs)}: {other.title}",
                     text=other.answer,
                     cite=f"task {other.id}",
+                    excluded="" if other.answer else f"it is {other.state} and has no output",
                 )
             )
     plan = [other for other in around.related if not other.outside]

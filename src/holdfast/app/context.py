@@ -40,17 +40,19 @@ Json = dict[str, Any]
 Verb = Literal["pin", "exclude", "release"]
 
 
-def preview(app: App, task: int, *, tokens: int = 0, options: ContextOptions | None = None) -> Json:
+def preview(
+    app: App, task: int, *, tokens: int | None = None, options: ContextOptions | None = None
+) -> Json:
     """The bundle of the task's next attempt, as things stand now.
 
     `options` tries others than the task's own, `tokens` another budget: then the bundle is what an
     attempt with these would get, also when the take that is open has begun with another one.
     """
-    if tokens < 0:
+    if tokens is not None and tokens < 0:
         raise Refused("--tokens must be positive")
     claim, _ = app.engine.read(next_claim, task)
-    if tokens:
-        options = replace(options or claim.spec.policy.context, tokens=tokens)
+    if tokens is not None:  # 0 stands for the settings' size there; here nothing fits into it
+        options = replace(options or claim.spec.policy.context, tokens=tokens or 1)
     bundle, content, recorded = _next(app, task, options)
     return {
         "type": "context",

@@ -17,6 +17,7 @@ for the next take alone.
 from __future__ import annotations
 
 import argparse
+import getpass
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,15 +41,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", nargs="?", default="", help="the source; the other one for diff")
     add_place(parser)
     parser.add_argument("--port", type=int, default=0, metavar="N", help="for serve; 0: a free one")
-    parser.add_argument("--tokens", type=int, default=0, metavar="N", help="try another budget")
+    parser.add_argument("--tokens", type=int, metavar="N", help="try another budget")
     parser.add_argument("--pin", action="append", default=[], metavar="SOURCE", help="for approve")
     parser.add_argument(
         "--exclude", action="append", default=[], metavar="SOURCE", help="for approve"
     )
     parser.add_argument("--reason", default="", help="why; recorded")
-    parser.add_argument(
-        "--author", default=os.environ.get("USER", ""), help="who decides (default: $USER)"
-    )
+    parser.add_argument("--author", default=_user(), help="who decides (default: you)")
     parser.add_argument("--once", action="store_true", help="for the next take alone")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the new INDEX.md")
     parser.add_argument(
@@ -83,7 +82,7 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console, must_exist=False) as app:
         make_home(app.home)
         runs = Runs(app, Path(arguments.repo).expanduser())
-        table = routes(app.desk, runs, author=arguments.author or "somebody here")
+        table = routes(app.desk, runs, author=arguments.author or _user())
         asyncio.run(serve(application(table, runs.close), arguments.port, ready))
     return 0
 
@@ -156,6 +155,14 @@ def _tell(console: Console, found: Mapping[str, Any]) -> None:
 
 def _fate(item: Mapping[str, Any] | None) -> str:
     return "absent" if item is None else f"{item['fate']} ({item['tokens']})"
+
+
+def _user() -> str:
+    """Who runs this process: a container may know neither $USER nor an account."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
 
 
 def _number(text: str) -> int:

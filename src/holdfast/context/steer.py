@@ -38,14 +38,15 @@ def steered(candidates: Sequence[Candidate], steers: Sequence[Steer]) -> list[Ca
             found.append(replace(item, excluded=f"excluded {steer.words}"))
         else:
             why = f"{item.reason}; pinned {steer.words}"
-            found.append(replace(item, kind="pin", reason=why, excluded=""))
+            gone = "" if item.text else item.excluded  # nothing can be shown of an empty text
+            found.append(replace(item, kind="pin", reason=why, excluded=gone))
     return found
 
 
 def unseen(candidates: Sequence[Candidate], steers: Sequence[Steer]) -> list[Steer]:
-    """The pins whose source no candidate has, in the order given."""
+    """The steers whose source no candidate has, in the order given."""
     known = {name for item in candidates for name in (item.source, _citation(item))}
-    return [steer for steer in steers if steer.verb == "pin" and steer.source not in known]
+    return [steer for steer in steers if steer.source not in known]
 
 
 def _citation(item: Candidate) -> str:

@@ -8,7 +8,7 @@ attempt would get. Deterministic: the same store, tree and settings give the sam
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.adapters.repository import Repository
@@ -104,6 +104,10 @@ def _surroundings(
         return shop.engine.read(answer_of, int(named.group(1))) if named else read(source)
 
     rules = _rules(shop, claim, options, summaries)
+    steers = _with_manual(
+        shop.engine.read(steers_of, claim.fence.task, claim.fence.take), options.manual
+    )
+    hidden = frozenset(steer.source for steer in steers if steer.verb == "exclude")
     page = shop.engine.read(get_index, claim.fence.goal)
     asks = claim.spec.kind in ("agent", "model")
     rejected = shop.engine.read(_rejected, claim) if claim.spec.kind == "plan" else ()
@@ -125,14 +129,12 @@ def _surroundings(
         reflection=reflection(before) if before is not None else "",
         undo=undo,
         rules=rules,
-        steers=_with_manual(
-            shop.engine.read(steers_of, claim.fence.task, claim.fence.take), options.manual
-        ),
+        steers=steers,
         more=[
             *_index(page),
             *rejected,
             *(
-                _found(shop, claim, repository, base_tree, rules.query, options.k)
+                _found(shop, claim, repository, base_tree, rules.query, options.k, hidden)
                 if rules.fenced
                 else ()
             ),
@@ -203,16 +205,22 @@ def _rejected(tx: Tx, claim: Claim) -> list[Candidate]:
 
 
 def _found(
-    shop: Workshop, claim: Claim, repository: Repository, base_tree: str, query: str, k: int
+    shop: Workshop,
+    claim: Claim,
+    repository: Repository,
+    base_tree: str,
+    query: str,
+    k: int,
+    hidden: Collection[str],
 ) -> list[Candidate]:
-    """What retrieval finds; a search that fails is an item that says so."""
+    """What retrieval finds; a search that fails is an item that says so. No map shows `hidden`."""
     found: list[Candidate] = []
     try:
         found += _outputs(shop, claim, query, k)
     except (Corrupt, Unavailable) as error:
         found.append(_failed("Past outputs", "retrieved", str(error)))
     try:
-        found += _map(shop, repository, base_tree, query)
+        found += _map(shop, repository, base_tree, query, hidden)
     except (Corrupt, Unavailable) as error:
         found.append(_failed("Repository map", "map", str(error)))
     return found
@@ -273,10 +281,12 @@ def _output(hit: Hit, rank: int, k: int, near: float | None, twin: str | None) -
     )
 
 
-def _map(shop: Workshop, repository: Repository, tree: str, query: str) -> list[Candidate]:
+def _map(
+    shop: Workshop, repository: Repository, tree: str, query: str, hidden: Collection[str]
+) -> list[Candidate]:
     code = read_tree(shop.engine, repository, tree, shop.redact)
     scores = shop.engine.read(search_files, query, among=frozenset(code.blobs))
-    ranked = relevant(code, scores, query)[:FILES_SHOWN]
+    ranked = [one for one in relevant(code, scores, query) if one[0] not in hidden][:FILES_SHOWN]
     if not ranked:
         return []
     blob_of = dict(zip(code.paths, code.blobs, strict=True))

@@ -19,7 +19,7 @@ from holdfast.agent import evidence, prompts
 from holdfast.agent.chain import chain
 from holdfast.agent.conversation import encode
 from holdfast.agent.journal import Effectful, LiveJournal, Performed
-from holdfast.context.bundle import Bundle, Summary
+from holdfast.context.bundle import Bundle, Summary, between_fences
 from holdfast.context.tokens import count_tokens
 from holdfast.domain.model import Claim
 from holdfast.domain.ports import Message, ModelReply, ModelRequest, Usage
@@ -56,7 +56,6 @@ class Summaries:
         return Summary(by=self.model, problem=self.failed.get(key, "not made yet"))
 
     def _request(self, text: str, words: int) -> ModelRequest:
-        fence = "~" * (3 + text.count("~~~"))
         return ModelRequest(
             model=self.model.partition(":")[2] or self.model,
             messages=(
@@ -64,7 +63,7 @@ class Summaries:
                     role="system",
                     content=prompts.fill(prompts.load("summary"), words=str(words)),
                 ),
-                Message(role="user", content=f"{fence}\n{text}\n{fence}"),
+                Message(role="user", content=between_fences(text)),
             ),
             tools=(),
             seed=self._seed,
