@@ -13,11 +13,13 @@ from holdfast import cli
 from holdfast.app import App, build, context
 from holdfast.app.goals import Wish, start, work
 from holdfast.config import load
+from holdfast.context.limits import bundle_tokens
 from holdfast.context.retrieve import add_document
+from holdfast.context.tokens import counter
 from holdfast.engine.links import create_link
 from holdfast.engine.listing import task_row
 from holdfast.engine.record import attempt_record
-from holdfast.errors import Refused, Stale
+from holdfast.errors import NotFound, Refused, Stale
 
 FILES = {
     "src/pool.py": "class SocketPool:\n    def acquire(self):\n        return connect()\n",
@@ -171,6 +173,16 @@ def test_pins_and_exclusions_hold_until_they_are_changed_and_say_who_and_why(pla
     assert len(context.decisions(here.app, 1)["steers"]) == 8, "nothing is forgotten"
 
 
+def test_hinted_files_are_shown_as_items_or_explained_where_curated(place) -> None:
+    here = place(context="curated")
+    hints = 'file_hints = [{path = "src/net.py", reason = "the dialler"}, {path = "new.py"}]'
+    here.start(PLAN.replace('key = "find"', f'key = "find"\n{hints}'))
+    rows = items(context.preview(here.app, 1))
+    assert (rows["src/net.py"]["kind"], rows["src/net.py"]["fate"]) == ("file", "whole")
+    assert rows["src/net.py"]["reason"] == "likely to matter: the dialler"
+    assert "does not exist yet" in rows["new.py"]["reason"]
+
+
 def test_an_excluded_file_is_not_shown_by_the_map_either(place) -> None:
     here = place(context="curated")
     here.start()
@@ -241,6 +253,39 @@ def test_a_pinned_task_of_another_goal_is_shown_and_a_link_across_plans_counts_a
     assert "KESTREL" in context.preview(here.app, 4)["text"]
 
 
+def test_a_byte_pair_vocabulary_can_count_instead_of_pieces(place) -> None:
+    here = place(token_counter="bpe", context="curated")
+    here.start(PLAN.replace("socket pool", "データベース🗄️ <|endoftext|>"))
+    found = context.preview(here.app, 1, tokens=400)
+    assert found["counter"] == "bpe"
+    assert found["tokens"] == counter("bpe")(found["text"]) <= 400
+    assert found["tokens"] != counter("pieces")(found["text"])
+    here.app.close()
+    here.flags["token_counter"] = "guess"
+    here.app = here.build()
+    with pytest.raises(Refused, match="no token counter"):
+        context.preview(here.app, 1)
+
+
+@pytest.mark.parametrize("source", ["../../etc/passwd", "/etc/passwd", "src/", "src", "a\0b"])
+def test_a_source_that_is_no_file_of_the_tree_is_explained_and_spoils_nothing(
+    place, source: str
+) -> None:
+    here = place()
+    here.start()
+    context.decide(here.app, 1, "pin", source, author="ada", reason="x")
+    row = items(context.preview(here.app, 1))[source]
+    assert (row["fate"], "there is no such file" in row["reason"]) == ("out", True)
+
+
+def test_a_task_that_does_not_exist_cannot_be_pinned(place) -> None:
+    here = place()
+    here.start()
+    with pytest.raises(NotFound, match="no task 99"):
+        context.decide(here.app, 1, "pin", "Task 99", author="ada", reason="x")
+    context.decide(here.app, 1, "pin", "Task use", author="ada", reason="a key")
+
+
 def test_another_budget_can_be_tried_and_one_too_small_is_refused(place) -> None:
     here = place()
     here.start()
@@ -256,9 +301,10 @@ def test_another_budget_can_be_tried_and_one_too_small_is_refused(place) -> None
 
 
 def test_budget_zero_asks_the_model_table_and_unknown_settings_are_refused(place) -> None:
-    here = place(bundle_tokens=0, context="curated")
+    here = place(context="curated")
     here.start()
     assert context.preview(here.app, 1)["budget_tokens"] == 4000, "an unknown model: conservative"
+    assert bundle_tokens("anthropic:claude-x", here.app.settings.bundle_tokens) == 24_000
     here.app.close()
     here.flags["context"] = "fancy"
     here.app = here.build()
@@ -404,6 +450,8 @@ def test_the_names_other_tools_read_answer_with_the_runs_and_their_contexts(plac
     assert (run["status"], run["model"]) == ("unverified", here.model)
     assert used["content_hash"] == run["prompt_hash"]
     assert "KESTREL" in json.loads(used["payload"])["user"]
+    options = {"mode": "plain", "k": 5, "tokens": 4000, "summary": "extract"}
+    assert options.items() <= json.loads(used["options"]).items()
 
 
 def test_the_command_line_previews_steers_and_compares(

@@ -6,7 +6,7 @@ outputs, files and settings give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from holdfast.agent import prompts
@@ -14,6 +14,7 @@ from holdfast.agent.chain import chain
 from holdfast.agent.conversation import encode
 from holdfast.agent.edits import format_of
 from holdfast.agent.edits import offered as edit_offers
+from holdfast.context import tokens
 from holdfast.context.bundle import PLAIN, Bundle, Candidate, Rules, fit
 from holdfast.context.steer import Steer, steered, unseen
 from holdfast.domain.checks import read_check
@@ -85,8 +86,9 @@ def brief(
     tools: Sequence[ToolSpec],
     budget_tokens: int,
     conversation_tokens: int = 0,
+    counter: str = "pieces",
 ) -> Bundle:
-    """The bundle of a new take.
+    """The bundle of a new take; `counter` counts what its `budget_tokens` allow.
 
     Raises `Refused` when a file or an input that the task names is not there, or when the task's
     own text is over the budget.
@@ -105,11 +107,13 @@ def brief(
                 hint="a file of the base, or task:KEY with an output",
                 code="missing_input",
             )
+    count = tokens.counter(counter)
     text, items = fit(
         _head(claim, around.conflict),
         [*_candidates(claim, around), *_unseen(claim, around)],
         budget_tokens=budget_tokens,
         rules=_framed(around.rules),
+        count=count,
     )
     names = (*TEMPLATES, *MORE_TEMPLATES.get(task.kind, ()))
     templates = {name: prompts.load(name) for name in names}
@@ -128,6 +132,8 @@ def brief(
         templates=templates,
         items=items,
         budget_tokens=budget_tokens,
+        tokens=count(text),
+        counter=counter,
         conversation_tokens=conversation_tokens,
         undo=around.undo,
     )
@@ -268,6 +274,8 @@ def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
         )
         for path in dict.fromkeys([*claim.spec.files, *paths])
     ]
+    if around.rules.fenced:
+        found += _hinted(claim, around, {item.source for item in found})
     if around.reflection:
         found.append(
             Candidate(
@@ -296,6 +304,22 @@ def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
     if around.files:
         found.append(_tree(around.files))
     return found
+
+
+def _hinted(claim: Claim, around: Surroundings, shown: Collection[str]) -> list[Candidate]:
+    """The files that are likely to matter, behind those that the task names."""
+    return [
+        Candidate(
+            source=hint.path,
+            kind="file",
+            reason=f"likely to matter{': ' if hint.reason else ''}{hint.reason}",
+            text=around.read(hint.path) or "",
+            rank=1,
+            excluded="" if around.read(hint.path) else "it does not exist yet, or has no text",
+        )
+        for hint in {hint.path: hint for hint in claim.spec.file_hints}.values()
+        if hint.path not in shown
+    ]
 
 
 def _by_source(inputs: Mapping[str, str]) -> dict[str, str]:

@@ -63,7 +63,10 @@ def preview(
         "sha256": sha256(content).hexdigest(),
         "model": bundle.model,
         "budget_tokens": bundle.budget_tokens,
-        "tokens": count_tokens(bundle.user),
+        "tokens": bundle.tokens or count_tokens(bundle.user),
+        "counter": bundle.counter,
+        "options": msgspec.to_builtins(bundle.options),
+        "order": bundle.order,
         "items": [_shown(item, bundle.user) for item in bundle.items],
         "steers": [
             msgspec.to_builtins(one) for one in app.engine.read(steers_of, task, claim.fence.take)

@@ -19,7 +19,7 @@ from typing import Literal
 
 from holdfast.context.shorten import Fits, head_and_tail, head_only, summary
 from holdfast.context.tokens import count_tokens
-from holdfast.domain.model import TaskSpec
+from holdfast.domain.model import ContextOptions, TaskSpec
 from holdfast.domain.ports import ToolSpec
 from holdfast.errors import Refused
 
@@ -161,6 +161,8 @@ PLAIN = Rules()
 class Bundle:
     """See the module. `templates` are prompts that later turns need, by name.
 
+    `options` and `order` are those it was made by, settings resolved; `tokens` is the size of
+    `user` as `counter` counts it.
     `conversation_tokens` is what a conversation may grow to before it is compacted, 0 without end.
     `undo` is for a compensating task: the trees to walk back, from the newest to the oldest.
     """
@@ -175,6 +177,10 @@ class Bundle:
     templates: Mapping[str, str] = field(default_factory=dict)
     items: tuple[Item, ...] = ()
     budget_tokens: int = 0
+    tokens: int = 0
+    counter: str = "pieces"
+    options: ContextOptions | None = None
+    order: str = ""
     conversation_tokens: int = 0
     undo: tuple[str, ...] = ()
     format: int = FORMAT

@@ -6,6 +6,7 @@ and a page whose plan has changed since is stale, which shows but never hides it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,6 +21,7 @@ from holdfast.store import Row, Tx
 INDEX = "INDEX.md"
 INDEX_BYTES_MAX = 100_000
 SOURCE_CHARS_MAX = 500
+_TASK = re.compile(r"Task ([0-9]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +48,19 @@ def steer(
 ) -> None:
     """Record what a person decided about a source; it holds for every later take until changed.
 
-    With `once`, for the next take alone. Raises `Refused` without author or reason.
+    With `once`, for the next take alone. Raises `Refused` without author or reason, `NotFound` for
+    `Task N` where no task has that number or key.
     """
     task = need(tx, "task", id=task_id)
     if not author.strip() or not reason.strip():
         raise Refused("steering needs an author and a reason", hint='--reason "why"')
     if not source.strip() or len(source) > SOURCE_CHARS_MAX:
         raise Refused("name the source as `holdfast context preview` shows it")
+    named = _TASK.fullmatch(source)
+    if named and verb != "release":
+        plan = tx.all("task.of_plan", plan=task["plan_id"])
+        if named[1] not in (other["key"] for other in plan):
+            need(tx, "task", id=int(named[1]))
     tx.run(
         "steer.add",
         task=task_id,

@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from holdfast.adapters.repository import Repository
 from holdfast.agent.briefing import Conflict, Related, Surroundings, brief, reflection
+from holdfast.config import Settings
 from holdfast.context.bundle import ORDERS, Bundle, Candidate, ItemKind, Rules
 from holdfast.context.codemap import outline, relevant
 from holdfast.context.limits import bundle_tokens, conversation_tokens
@@ -33,7 +35,7 @@ from holdfast.worker.summaries import MODES as SUMMARIES
 from holdfast.worker.summaries import Summaries
 from holdfast.worker.workshop import Workshop
 
-MODES = ("plain", "curated")
+MODES: tuple[Literal["plain", "curated"], ...] = ("plain", "curated")
 OUTPUTS_WEIGHED = 10  # beside those that are shown, so that near-duplicates can be passed over
 FILES_SHOWN = 40
 NEWEST = 2000  # outputs that are compared by meaning
@@ -59,8 +61,8 @@ def gather(
     if conflict is not None:
         claim = replace(claim, spec=replace(claim.spec, files=conflict.files))
     model = claim.spec.model or claim.model
-    options = options or claim.spec.policy.context
-    return brief(
+    options = _resolved(options or claim.spec.policy.context, shop.settings, model)
+    made = brief(
         claim,
         replace(
             _surroundings(shop, claim, repository, base_tree, options, summaries),
@@ -68,9 +70,25 @@ def gather(
         ),
         model=model,
         tools=[tool.spec for tool in shop.tools.values()],
-        budget_tokens=options.tokens or bundle_tokens(model, shop.settings.bundle_tokens),
+        budget_tokens=options.tokens,
         conversation_tokens=conversation_tokens(model, shop.settings.conversation_tokens),
+        counter=shop.settings.token_counter,
     )
+    return replace(made, options=options, order=shop.settings.context_order)
+
+
+def _resolved(options: ContextOptions, settings: Settings, model: str) -> ContextOptions:
+    """Options of which none is left to the settings; refuses what is not known."""
+    mode, order = options.mode or settings.context, settings.context_order
+    summary = options.summary or settings.context_summary
+    if mode not in MODES or order not in ORDERS or summary not in SUMMARIES:
+        raise Refused(
+            f"context {mode!r} with order {order!r} and summary {summary!r} is not known",
+            hint=f"context: {', '.join(MODES)}; context_order: {', '.join(ORDERS)};"
+            f" context_summary: {', '.join(SUMMARIES)}",
+        )
+    size = options.tokens or bundle_tokens(model, settings.bundle_tokens)
+    return replace(options, mode=mode, summary=summary, tokens=size)
 
 
 def _surroundings(
@@ -84,17 +102,11 @@ def _surroundings(
     before = None
     if claim.fence.take > 1:
         before = shop.engine.read(last_report, claim.fence.task, before=claim.fence.attempt)
-    undo: tuple[str, ...] = ()
-    if claim.spec.kind == "compensate":
-        undo, commit, parent = shop.engine.read(trees_to_undo, claim.spec.compensates)
-        gone = not shop.git_dir(claim.spec.compensates).is_dir()
-        whole = repository.tree_of(parent) if parent else undo[-1]
-        if gone or undo[0] != base_tree or undo[-1] != whole:
-            # No step trees, or merged: its commit is the one step.
-            undo = (repository.tree_of(commit), whole)
+    names = repository.files(base_tree)
+    there = frozenset(names)
 
-    def read(path: str) -> str | None:
-        content = repository.blob(base_tree, path)
+    def read(path: str) -> str | None:  # a name git has not told is never a question to git
+        content = repository.blob(base_tree, path) if path in there else None
         if content is None or b"\0" in content[:8192]:
             return None
         return shop.redact(content.decode(errors="replace"))
@@ -112,7 +124,7 @@ def _surroundings(
     asks = claim.spec.kind in ("agent", "model")
     rejected = shop.engine.read(_rejected, claim) if claim.spec.kind == "plan" else ()
     return Surroundings(
-        files=redacted_names(repository.files(base_tree), shop.redact),
+        files=redacted_names(names, shop.redact),
         read=read,
         related=[
             Related(
@@ -127,7 +139,7 @@ def _surroundings(
             for other in shop.engine.read(neighbours, claim.fence.task)
         ],
         reflection=reflection(before) if before is not None else "",
-        undo=undo,
+        undo=_undo(shop, claim, repository, base_tree),
         rules=rules,
         steers=steers,
         more=[
@@ -144,6 +156,19 @@ def _surroundings(
     )
 
 
+def _undo(shop: Workshop, claim: Claim, repository: Repository, base_tree: str) -> tuple[str, ...]:
+    """The trees that a compensating task walks back."""
+    if claim.spec.kind != "compensate":
+        return ()
+    undo, commit, parent = shop.engine.read(trees_to_undo, claim.spec.compensates)
+    gone = not shop.git_dir(claim.spec.compensates).is_dir()
+    whole = repository.tree_of(parent) if parent else undo[-1]
+    if gone or undo[0] != base_tree or undo[-1] != whole:
+        # No step trees, or merged: its commit is the one step.
+        return (repository.tree_of(commit), whole)
+    return undo
+
+
 def _with_manual(steers: Sequence[Steer], manual: Sequence[str]) -> list[Steer]:
     """What people decided, and above it what the run itself names."""
     named = [
@@ -156,24 +181,17 @@ def _with_manual(steers: Sequence[Steer], manual: Sequence[str]) -> list[Steer]:
 def _rules(
     shop: Workshop, claim: Claim, options: ContextOptions, summaries: Summaries | None
 ) -> Rules:
-    mode, order = options.mode or shop.settings.context, shop.settings.context_order
-    summary = options.summary or shop.settings.context_summary
-    if mode not in MODES or order not in ORDERS or summary not in SUMMARIES:
-        raise Refused(
-            f"context {mode!r} with order {order!r} and summary {summary!r} is not known",
-            hint=f"context: {', '.join(MODES)}; context_order: {', '.join(ORDERS)};"
-            f" context_summary: {', '.join(SUMMARIES)}",
-        )
     spec = claim.spec
     query = f"{spec.title}\n{spec.prompt or claim.goal_text}\n{claim.goal_text}"
-    fenced = mode == "curated" and spec.kind in ("agent", "model", "plan")
+    fenced = options.mode == "curated" and spec.kind in ("agent", "model", "plan")
     without: set[ItemKind] = set()
     if not options.include_deps:
         without |= {"requires", "refers"}
     if not options.include_plan:
         without |= {"plan"}
-    rules = Rules(order=ORDERS[order], fenced=fenced, query=query, without=frozenset(without))
-    if summary != "model" or not fenced:
+    order = ORDERS[shop.settings.context_order]
+    rules = Rules(order=order, fenced=fenced, query=query, without=frozenset(without))
+    if options.summary != "model" or not fenced:
         return rules
     return replace(rules, summaries=summaries or Summaries(shop, claim))
 
