@@ -321,6 +321,7 @@ def test_two_bundles_are_compared_item_by_item(place) -> None:
     assert changes["Task find"]["before"] is None
     assert "+I " not in found["text"]
     assert "KESTREL" in found["text"]
+    assert "Files" not in changes, "where an item stands is no difference"
     assert context.compare(here.app, "1.1", "1")["equal"]
 
 
@@ -343,7 +344,12 @@ def test_an_index_is_shown_first_and_its_rules_fail_an_output_that_breaks_them(p
     assert found["items"][0]["source"] == "INDEX.md"
     assert "version 1 by ada" in found["items"][0]["reason"]
     assert "The pool is sacred." in found["text"]
-    context.write_index(here.app, goal, INDEX.replace("KESTREL", "OSPREY"), version=1, author="ada")
+    assert "- must contain: KESTREL" in context.preview(here.app, 1, tokens=60)["text"]
+    context.write_index(here.app, goal, INDEX + "word\n" * 9000, version=1, author="ada")
+    assert "must contain: KESTREL" in context.preview(here.app, 1)["text"], "cut, not forgotten"
+    context.write_index(here.app, goal, INDEX, version=2, author="a\n## d a")
+    assert context.index(here.app, goal)["author"] == "a ## d a"
+    context.write_index(here.app, goal, INDEX.replace("KESTREL", "OSPREY"), version=3, author="ada")
     result = work(here.app, goal, resumed=False)
     assert result["outcome"] == "failed"
     assert "must contain 'OSPREY'" in result["tasks"][0]["detail"]

@@ -109,7 +109,7 @@ def brief(
             )
     count = tokens.counter(counter)
     text, items = fit(
-        _head(claim, around.conflict),
+        _head(claim, around),
         [*_candidates(claim, around), *_unseen(claim, around)],
         budget_tokens=budget_tokens,
         rules=_framed(around.rules),
@@ -158,8 +158,8 @@ def _framed(rules: Rules) -> Rules:
     return replace(rules, frame=frame) if rules.fenced else rules
 
 
-def _head(claim: Claim, conflict: Conflict | None) -> str:
-    task = claim.spec
+def _head(claim: Claim, around: Surroundings) -> str:
+    task, conflict = claim.spec, around.conflict
     if task.planning is not None:
         return f"# Task: {task.label}\n\n{_plan_request(claim.goal_text, task, task.planning)}"
     wanted = task.prompt.strip() or claim.goal_text.strip()
@@ -170,6 +170,9 @@ def _head(claim: Claim, conflict: Conflict | None) -> str:
     if claim.goal_text.strip() not in task.prompt:
         parts.append(f"It is part of this goal: {claim.goal_text.strip()}")
     parts += [*_background(task), *_proofs(task)]
+    if around.index_rules:  # what fails an output is never left to the budget of a page
+        rules = "\n".join(f"- {rule}" for rule in around.index_rules.splitlines())
+        parts.append(f"Your answer is checked by these rules of INDEX.md:\n{rules}")
     return "\n\n".join(parts)
 
 

@@ -133,12 +133,11 @@ def decisions(app: App, task: int) -> Json:
 def compare(app: App, left: str, right: str) -> Json:
     """Two bundles, each an attempt such as 3.1 or a task such as 3: items and text that differ."""
     one, other = _named(app, left), _named(app, right)
-    before = {item.source: item for item in one.items}
-    after = {item.source: item for item in other.items}
+    before, after = ({item.source: item for item in bundle.items} for bundle in (one, other))
     changes = []
     for source in sorted({*before, *after}):
         was, now = before.get(source), after.get(source)
-        if was != now:
+        if _without_place(was, one) != _without_place(now, other):
             changes.append(
                 {
                     "source": source,
@@ -155,6 +154,13 @@ def compare(app: App, left: str, right: str) -> Json:
         "items": changes,
         "text": "\n".join(lines),
     }
+
+
+def _without_place(item: Item | None, bundle: Bundle) -> tuple[Item, str] | None:
+    """An item and its text; where in the whole it stands is nothing of its own."""
+    if item is None:
+        return None
+    return replace(item, at=0), bundle.user[item.at : item.at + item.chars]
 
 
 def index(app: App, goal: int) -> Json:

@@ -26,6 +26,7 @@ from typing import Any
 from holdfast.app import App
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
+from holdfast.cli.look import line, moment
 
 VERBS = ("preview", "pin", "unpin", "exclude", "approve", "diff", "history", "index", "serve")
 
@@ -130,7 +131,7 @@ def _tell(console: Console, found: Mapping[str, Any]) -> None:
             for item in found["items"]:
                 console.say(
                     f"  {item['fate']:<7} {item['tokens']:>6}  {item['kind']:<10}"
-                    f" {item['source']}: {item['reason']}"
+                    f" {line(item['source'])}: {line(item['reason'])}"
                 )
             console.say("")
             console.say(found["text"])
@@ -138,14 +139,16 @@ def _tell(console: Console, found: Mapping[str, Any]) -> None:
             console.say("equal" if found["equal"] else "different")
             for change in found["items"]:
                 console.say(
-                    f"  {change['source']}: {_fate(change['before'])} → {_fate(change['after'])}"
+                    f"  {line(change['source'])}: {_fate(change['before'])}"
+                    f" → {_fate(change['after'])}"
                 )
             console.say(found["text"])
         case "steers":
             for row in found["steers"]:
                 once = f" (take {row['take']})" if row["take"] else ""
                 console.say(
-                    f"{row['verb']} {row['source']}{once} by {row['author']}: {row['reason']}"
+                    f"{moment(row['at_ms'])}  {row['verb']} {line(row['source'])}{once}"
+                    f" by {row['author']}: {row['reason']}"
                 )
         case _:
             stale = ", stale" if found["stale"] else ""

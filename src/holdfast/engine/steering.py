@@ -52,7 +52,8 @@ def steer(
     `Task N` where no task has that number or key.
     """
     task = need(tx, "task", id=task_id)
-    if not author.strip() or not reason.strip():
+    author, reason = _line(author), _line(reason)
+    if not author or not reason:
         raise Refused("steering needs an author and a reason", hint='--reason "why"')
     if not source.strip() or len(source) > SOURCE_CHARS_MAX:
         raise Refused("name the source as `holdfast context preview` shows it")
@@ -181,7 +182,9 @@ def put_index(tx: Tx, goal_id: int, text: str, *, version: int, author: str) -> 
             f"INDEX.md of goal {goal_id} is at version {newest.version}, not {version}",
             hint="read it again and repeat the change",
         )
-    content = text.encode()
+    content, author = text.encode(), _line(author)
+    if not author:
+        raise Refused("an INDEX.md needs an author", hint="--author NAME")
     if len(content) > INDEX_BYTES_MAX:
         raise Refused(f"INDEX.md would have {len(content)} bytes; at most {INDEX_BYTES_MAX}")
     tx.run(
@@ -212,6 +215,11 @@ def _fingerprint(tx: Tx, goal_id: int) -> str:
     rows = tx.all("task.of_plan", plan=plans[-1]["id"]) if plans else []
     tasks = [(row["key"], row["spec"]) for row in rows if row["key"] != INDEX]
     return sha256(encode(tasks)).hexdigest()
+
+
+def _line(text: str) -> str:
+    """What a person wrote as one line: it stands in headings of prompts and in lists."""
+    return " ".join(text.split())
 
 
 def _next_take(task: Row) -> int:
