@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 from e2e.support import make_repo, says, write_script
 from holdfast import cli
 from holdfast.app import App, build, context
-from holdfast.app.goals import Wish, start, work
-from holdfast.config import load
+from holdfast.app.goals import Wish, policy, start, work
+from holdfast.config import DEFAULTS, load
 from holdfast.context.limits import bundle_tokens
 from holdfast.context.retrieve import add_document
 from holdfast.context.tokens import counter
@@ -261,7 +262,7 @@ def test_a_byte_pair_vocabulary_can_count_instead_of_pieces(place) -> None:
     assert found["tokens"] == counter("bpe")(found["text"]) <= 400
     assert found["tokens"] != counter("pieces")(found["text"])
     here.app.close()
-    here.flags["token_counter"] = "guess"
+    here.flags["token_counter"] = "fancy"
     here.app = here.build()
     with pytest.raises(Refused, match="no token counter"):
         context.preview(here.app, 1)
@@ -310,6 +311,23 @@ def test_budget_zero_asks_the_model_table_and_unknown_settings_are_refused(place
     here.app = here.build()
     with pytest.raises(Refused, match="plain, curated"):
         context.preview(here.app, 1)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"context": "fancy"},
+        {"context_order": "fancy"},
+        {"context_summary": "fancy"},
+        {"token_counter": "fancy"},
+        {"bundle_tokens": -1},
+    ],
+)
+def test_a_setting_that_means_nothing_is_refused_before_there_is_a_goal(
+    flags: dict[str, Any],
+) -> None:
+    with pytest.raises(Refused):
+        policy(replace(DEFAULTS, **flags))
 
 
 def test_two_bundles_are_compared_item_by_item(place) -> None:

@@ -21,6 +21,7 @@ from holdfast.context.limits import bundle_tokens, conversation_tokens
 from holdfast.context.retrieve import Hit, diverse, fused, newest, search, search_files
 from holdfast.context.rules import rules_of
 from holdfast.context.steer import Steer
+from holdfast.context.tokens import counter
 from holdfast.context.words import terms
 from holdfast.domain.model import Claim, ContextOptions
 from holdfast.engine.listing import plan_specs
@@ -61,7 +62,7 @@ def gather(
     if conflict is not None:
         claim = replace(claim, spec=replace(claim.spec, files=conflict.files))
     model = claim.spec.model or claim.model
-    options = _resolved(options or claim.spec.policy.context, shop.settings, model)
+    options = resolved(options or claim.spec.policy.context, shop.settings, model)
     made = brief(
         claim,
         replace(
@@ -77,7 +78,7 @@ def gather(
     return replace(made, options=options, order=shop.settings.context_order)
 
 
-def _resolved(options: ContextOptions, settings: Settings, model: str) -> ContextOptions:
+def resolved(options: ContextOptions, settings: Settings, model: str) -> ContextOptions:
     """Options of which none is left to the settings; refuses what is not known."""
     mode, order = options.mode or settings.context, settings.context_order
     summary = options.summary or settings.context_summary
@@ -87,7 +88,10 @@ def _resolved(options: ContextOptions, settings: Settings, model: str) -> Contex
             hint=f"context: {', '.join(MODES)}; context_order: {', '.join(ORDERS)};"
             f" context_summary: {', '.join(SUMMARIES)}",
         )
+    counter(settings.token_counter)
     size = options.tokens or bundle_tokens(model, settings.bundle_tokens)
+    if size < 1:
+        raise Refused(f"bundle_tokens is {size}; 0 means by the model")
     return replace(options, mode=mode, summary=summary, tokens=size)
 
 
