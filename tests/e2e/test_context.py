@@ -17,9 +17,11 @@ from holdfast.config import DEFAULTS, load
 from holdfast.context.limits import bundle_tokens
 from holdfast.context.retrieve import add_document
 from holdfast.context.tokens import counter
+from holdfast.engine import brief, claim
 from holdfast.engine.links import create_link
 from holdfast.engine.listing import task_row
 from holdfast.engine.record import attempt_record
+from holdfast.engine.steering import steers_of
 from holdfast.errors import NotFound, Refused, Stale
 
 FILES = {
@@ -234,10 +236,19 @@ def test_a_decision_for_once_holds_for_the_next_take_alone(place) -> None:
     here.start()
     context.decide(here.app, 1, "pin", "README.md", author="ada", reason="now", once=True)
     assert "README.md" in items(context.preview(here.app, 1))
-    from holdfast.engine.steering import steers_of
-
     assert here.app.engine.read(steers_of, 1, 1)
     assert not here.app.engine.read(steers_of, 1, 2)
+
+
+def test_a_decision_for_once_reaches_the_take_after_the_one_that_has_its_bundle(place) -> None:
+    here = place()
+    goal = here.start()
+    granted = here.app.engine.call(claim, "w", lease_s=60.0, goal=goal)
+    assert granted is not None
+    here.app.engine.call(brief, granted.fence, b"bundle", base_commit="c", base_tree="t")
+    context.decide(here.app, 1, "pin", "README.md", author="ada", reason="now", once=True)
+    assert not here.app.engine.read(steers_of, 1, granted.fence.take)
+    assert here.app.engine.read(steers_of, 1, granted.fence.take + 1)
 
 
 def test_a_pinned_task_of_another_goal_is_shown_and_a_link_across_plans_counts_as_refers(
@@ -285,6 +296,18 @@ def test_a_task_that_does_not_exist_cannot_be_pinned(place) -> None:
     with pytest.raises(NotFound, match="no task 99"):
         context.decide(here.app, 1, "pin", "Task 99", author="ada", reason="x")
     context.decide(here.app, 1, "pin", "Task use", author="ada", reason="a key")
+
+
+def test_a_source_is_known_by_how_people_type_it(place) -> None:
+    here = place()
+    work(here.app, here.start(), resumed=False)
+    here.start()
+    context.decide(here.app, 4, "pin", "./README.md", author="ada", reason="x")
+    context.decide(here.app, 4, "pin", "task 2", author="ada", reason="x")
+    rows = items(context.preview(here.app, 4))
+    assert {rows["README.md"]["fate"], rows["Task 2"]["fate"]} == {"whole"}
+    with pytest.raises(Refused, match="pinned and excluded"):
+        context.accept(here.app, 4, pins=["task 2"], excludes=["Task 2"], author="ada", reason="x")
 
 
 def test_another_budget_can_be_tried_and_one_too_small_is_refused(place) -> None:

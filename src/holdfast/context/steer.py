@@ -1,15 +1,19 @@
 """Steering by people: a pin promotes a source, an exclusion keeps it out; both say who and why.
 
-Pure: which steers hold is read elsewhere. A source is named as the bundle's items name it.
+Pure: which steers hold is read elsewhere. A source is named as the bundle's items name it, or as
+they cite it; `named` brings what people type to that form.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from holdfast.context.bundle import Candidate
+
+_TASK = re.compile(r"task +([0-9]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +28,12 @@ class Steer:
     @property
     def words(self) -> str:
         return f"by {self.author}: {self.reason}"
+
+
+def named(source: str) -> str:
+    """A source as items name it: `task 7` is `Task 7`, `./a.py` is `a.py`."""
+    task = _TASK.fullmatch(source)
+    return f"Task {task[1]}" if task else source.removeprefix("./")
 
 
 def steered(candidates: Sequence[Candidate], steers: Sequence[Steer]) -> list[Candidate]:

@@ -6,13 +6,12 @@ and a page whose plan has changed since is stale, which shows but never hides it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
-from holdfast.context.steer import Steer
+from holdfast.context.steer import Steer, named
 from holdfast.domain.model import Claim, Fence, Outcome
 from holdfast.engine.rows import budget_of, encode, need, spec_of
 from holdfast.errors import Refused, Stale
@@ -21,7 +20,6 @@ from holdfast.store import Row, Tx
 INDEX = "INDEX.md"
 INDEX_BYTES_MAX = 100_000
 SOURCE_CHARS_MAX = 500
-_TASK = re.compile(r"Task ([0-9]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,17 +55,18 @@ def steer(
         raise Refused("steering needs an author and a reason", hint='--reason "why"')
     if not source.strip() or len(source) > SOURCE_CHARS_MAX:
         raise Refused("name the source as `holdfast context preview` shows it")
-    named = _TASK.fullmatch(source)
-    if named and verb != "release":
+    source = named(source)
+    number = source.removeprefix("Task ")
+    if number.isdecimal() and source != number and verb != "release":
         plan = tx.all("task.of_plan", plan=task["plan_id"])
-        if named[1] not in (other["key"] for other in plan):
-            need(tx, "task", id=int(named[1]))
+        if number not in (other["key"] for other in plan):
+            need(tx, "task", id=int(number))
     tx.run(
         "steer.add",
         task=task_id,
         verb=verb,
         source=source,
-        take=_next_take(task) if once else 0,
+        take=_take_to_brief(tx, task) if once else 0,
         author=author,
         reason=reason,
         bundle=bundle_sha256,
@@ -86,11 +85,12 @@ def approve(
     once: bool = False,
 ) -> None:
     """Record the whole choice at once: what is named holds, every other steer is released."""
+    pins, excludes = [named(one) for one in pins], [named(one) for one in excludes]
     both = sorted({*pins} & {*excludes})
     if both:
         raise Refused(f"{both[0]!r} cannot be pinned and excluded")
     task = need(tx, "task", id=task_id)
-    held = [one.source for one in steers_of(tx, task_id, _next_take(task))]
+    held = [one.source for one in steers_of(tx, task_id, _take_to_brief(tx, task))]
     gone = [source for source in held if source not in {*pins, *excludes}]
     verbs: tuple[tuple[Literal["pin", "exclude", "release"], Sequence[str]], ...] = (
         ("release", gone),
@@ -220,6 +220,13 @@ def _fingerprint(tx: Tx, goal_id: int) -> str:
 def _line(text: str) -> str:
     """What a person wrote as one line: it stands in headings of prompts and in lists."""
     return " ".join(text.split())
+
+
+def _take_to_brief(tx: Tx, task: Row) -> int:
+    """The first take that has no bundle yet: a decision cannot reach one that has."""
+    number = _next_take(task)
+    take = tx.one("take.get", task=task["id"], take=number)
+    return number + 1 if take is not None and take["bundle_sha256"] else number
 
 
 def _next_take(task: Row) -> int:
