@@ -329,6 +329,7 @@ def test_budget_zero_asks_the_model_table_and_unknown_settings_are_refused(place
     here.start()
     assert context.preview(here.app, 1)["budget_tokens"] == 4000, "an unknown model: conservative"
     assert bundle_tokens("anthropic:claude-x", here.app.settings.bundle_tokens) == 24_000
+    assert bundle_tokens("openai:gpt-5, ollama:small", 0) == 6_000, "each of a chain can read it"
     here.app.close()
     here.flags["context"] = "fancy"
     here.app = here.build()
