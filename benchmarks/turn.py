@@ -6,8 +6,9 @@ last answer. Seconds of a whole run over its turns are `turn_us`, so start and e
 system runs in a process of its own, on the disk of this checkout; the first run of a process is a
 warm-up. `longer_turn_us` is the same with 200 turns: what grows with the conversation shows there.
 `durable` is 1 where each answered call survives a kill (ours is stored before the next one begins,
-5 ms later at most); the tool of `holdfast_effect` has an effect, which costs a second commit. The `…_vs_durable` and `…_vs_unkept`
-compare every system with the fastest other one that keeps each step, and that keeps nothing.
+5 ms later at most); the tool of `holdfast_effect` has an effect, which costs a second commit. The
+`…_vs_durable` and `…_vs_unkept` compare every system with the fastest other one that keeps each
+step, and that keeps nothing.
 
     make bench-setup                                  # the peers, once
     .venv/bin/python benchmarks/turn.py [--json] [--quick] [--only SYSTEMS]

@@ -17,8 +17,8 @@ from holdfast.errors import Corrupt, HoldfastError, Refused, Unavailable
 from holdfast.store import queries
 
 APPLICATION_ID = 0x484F4C44  # "HOLD"
-SCHEMA_VERSION = 3
-_SCHEMAS = {1: "schema.sql", 2: "schema_2.sql", 3: "schema_3.sql"}
+SCHEMA_VERSION = 4
+_SCHEMAS = {1: "schema.sql", 2: "schema_2.sql", 3: "schema_3.sql", 4: "schema_4.sql"}
 _BUSY_MS = 30_000
 # A step touches five pages; half-size pages write 16 KB a step instead of 24 (benchmarks/steps.py).
 _PAGE_BYTES = 2048
@@ -72,7 +72,7 @@ def _meaning(error: sqlite3.DatabaseError, path: Path) -> HoldfastError:
             f"the store {path} is damaged: {text}",
             hint=f"restore the last backup: holdfast restore --home {path.parent}",
         )
-    if "full" in text:
+    if "full" in text or ("disk I/O" in text and _is_full(path)):
         return Unavailable(
             f"no space left to write {path}; nothing of this step was stored",
             hint="free some space, then `holdfast resume`",
@@ -83,6 +83,12 @@ def _meaning(error: sqlite3.DatabaseError, path: Path) -> HoldfastError:
     if "locked" in text or "busy" in text or "disk I/O" in text:
         return Unavailable(f"the store {path} does not answer: {text}", hint="try again")
     return HoldfastError(f"the store {path} refused a statement: {text}", code="store_error")
+
+
+def _is_full(path: Path) -> bool:
+    """Whether SQLite's own index of the log, 32 KB, has no room: it calls that an I/O error."""
+    found = os.statvfs(path.parent)
+    return found.f_bavail * found.f_frsize < 1 << 16
 
 
 def _connect(path: Path) -> sqlite3.Connection:
