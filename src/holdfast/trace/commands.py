@@ -23,6 +23,7 @@ from holdfast.trace.switch import file_of
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 POLL_S = 0.25
+SESSIONS_MAX = 50
 _TABLE_POLLS_MAX = 20  # a file may be seen before its tables are
 _SEEN_MAX = 500
 
@@ -50,8 +51,9 @@ class Verb:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add every verb; `parser` already has `--json` or does not want it."""
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    """Add every verb; `parser` already has `--json` or does not want it. Without one: sessions."""
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    parser.set_defaults(verb=VERBS[0].name, file=None, limit=SESSIONS_MAX)
     for row in VERBS:
         verb = verbs.add_parser(row.name, help=row.summary, description=row.summary)
         verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
@@ -299,7 +301,7 @@ def _sync_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
-    "sessions": lambda parser: _limit(parser, 50),
+    "sessions": lambda parser: _limit(parser, SESSIONS_MAX),
     "events": _event_arguments,
     "tail": _tail_arguments,
     "context": _token_arguments,
