@@ -239,6 +239,16 @@ def test_a_reader_that_goes_away_is_no_error(file: Path) -> None:
     assert len(lines(done.stdout)) == 1
 
 
+def test_a_file_that_cannot_be_written_is_told(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    for place in (tmp_path, tmp_path / "none" / "x"):
+        code, out, err = run(capsys, "export", "--file", str(file), "--output", str(place))
+        assert (code, out) == (1, "")
+        assert err.startswith(f"cannot write {place}: ")
+
+
 def test_without_a_verb_the_sessions_are_listed(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -209,7 +209,13 @@ def _export(connection: sqlite3.Connection, arguments: argparse.Namespace, outpu
     from holdfast.trace import export  # noqa: PLC0415  the other verbs do not need the formats
 
     lines = export.lines(connection, arguments.format, session_id=arguments.session)
-    count = export.write(lines, arguments.output)
+    try:
+        count = export.write(lines, arguments.output)
+    except OSError as error:
+        if arguments.output is None:
+            raise
+        output.note(f"cannot write {arguments.output}: {error.strerror}")
+        return EXIT_FAILED
     if arguments.output is not None:
         output.note(f"wrote {count} lines to {arguments.output}")
     return 0
