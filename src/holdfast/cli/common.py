@@ -9,15 +9,16 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.app import STORE_NAME, App, build
-from holdfast.app.goals import home_for
 from holdfast.cli import look
 from holdfast.cli.console import Console
 from holdfast.config import load
 from holdfast.domain.ports import Progress, Sink
 from holdfast.errors import NotFound
+
+if TYPE_CHECKING:
+    from holdfast.app import App
 
 # What is about to be waited for: a live view shows it, a line would be said twice.
 AWAITED = ("asking", "calling", "checking")
@@ -50,6 +51,9 @@ def opened(
     quiet: bool = False,
 ) -> Iterator[App]:
     """The app for the place that the flags name; refuses where no store is, unless one is made."""
+    from holdfast.app import STORE_NAME, build  # a tenth of a second, which `--help` does not need
+    from holdfast.app.goals import home_for
+
     start = Path(arguments.repo).expanduser()
     if not start.is_dir():
         raise NotFound(f"{start} is no folder", hint="--repo names the repository")
