@@ -278,3 +278,13 @@ def test_settings_that_no_plan_could_keep_are_refused_before_a_goal_exists(tmp_p
         assert (done.code, done.result["type"]) == (2, "error")
         assert words in done.result["message"]
     assert run.store.goals() == 0
+
+
+def test_a_strategy_holds_for_the_plan_that_a_model_makes(tmp_path: Path) -> None:
+    chain = (row("one"), row("two", requires=["one"]), row("three"))
+    run = cli(tmp_path, planned(answer(*chain), work=WORK))
+    done = run("run", "Make three", *PLANNED, "--strategy", "bfs", "--slots", "1")
+    assert done.code == 5, done.err
+    started = run.store.rows("SELECT t.key FROM attempts a JOIN tasks t ON t.id = a.task_id")
+    order = [each["key"] for each in started if each["key"] in ("one", "two", "three")]
+    assert order == ["one", "three", "two"], "level by level; by place it is one, two, three"
