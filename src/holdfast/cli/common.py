@@ -109,10 +109,10 @@ def show_result(console: Console, result: Mapping[str, Any]) -> None:
         detail = f": {look.head(task['detail'])}" if task["detail"] else ""
         said = f"{task['key']}: {task['state']} (attempt {task['attempt']}){detail}"
         page.row(page.mark(task["state"]), said, indent=2)
-    for check in result["checks"]:
-        note = f" ({check['note']})" if check["note"] else ""
-        said = f"check {check['verdict']}: {check['command']}{note}"
-        page.row(page.mark(check["verdict"]), said, indent=4)
+        for check in (each for each in result["checks"] if each["task"] == task["key"]):
+            note = f" ({check['note']})" if check["note"] else ""
+            said = f"check {check['verdict']}: {check['command']}{note}"
+            page.row(page.mark(check["verdict"]), said, indent=4)
     tokens = look.count(spent["tokens"], "token")
     branch = f"branch {result['branch']}" if result["commit"] else "nothing changed, so no branch"
     page.whole(f"{branch}, {tokens}, {look.money(spent['cost_usd'])}")
