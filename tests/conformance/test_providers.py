@@ -9,6 +9,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from pathlib import Path
 from struct import pack
 from typing import Any
 from zlib import crc32
@@ -423,6 +424,8 @@ def test_bedrock_wants_a_region_and_sends_a_bearer_token_over_https_only() -> No
     token = {"AWS_BEARER_TOKEN_BEDROCK": "k"}
     with pytest.raises(Refused, match="AWS_REGION is not set"):
         resolve("bedrock:amazon.nova", environ=token, redact=str, timeout_s=1)
+    with pytest.raises(Refused, match="AWS_SECRET_ACCESS_KEY is not set"):
+        resolve("bedrock:x", environ={"AWS_ACCESS_KEY_ID": "k"}, redact=str, timeout_s=1)
     token |= {"AWS_DEFAULT_REGION": "eu-central-1"}
     model = resolve("bedrock:amazon.nova", environ=token, redact=str, timeout_s=1)
     assert model.name == "bedrock:amazon.nova"
@@ -434,3 +437,21 @@ def test_bedrock_wants_a_region_and_sends_a_bearer_token_over_https_only() -> No
             redact=str,
             timeout_s=1,
         )
+
+
+def test_a_project_without_credentials_is_policy_and_never_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
+    given = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_BASE_URL": "http://127.0.0.1:9"}
+
+    async def call() -> None:
+        model = resolve("google-cloud:gemini", environ=given, redact=str, timeout_s=30)
+        try:
+            await model.complete(ModelRequest(model="gemini", messages=OPENING))
+        finally:
+            await model.aclose()
+
+    with pytest.raises(ModelError, match="was not sent") as caught:
+        asyncio.run(call())
+    assert (caught.value.failure_class, caught.value.code) == ("policy", "not_allowed")

@@ -28,8 +28,10 @@ FIXTURES = [
 
 @pytest.mark.slow
 def test_a_goal_whose_tasks_name_four_dialects_passes_and_replays(tmp_path: Path) -> None:
+    """The goal itself names no model, and the check of the whole needs none."""
     repo = make_repo(tmp_path / "repo", {"README.md": "# Thing\n"})
     task = '[[tasks]]\nkey = "{0}"\nprompt = "Make x.txt"\nmodel = "{0}:gpt-4o"\n'
+    task += 'checks = ["test -f x.txt"]\n'
     plan = tmp_path / "plan.toml"
     plan.write_text("".join(task.format(name) for name in PLACES), encoding="utf-8")
     with aimock(FIXTURES, tmp_path / "peer") as peer:

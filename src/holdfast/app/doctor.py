@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from holdfast.adapters.git import GitFailed
-from holdfast.adapters.models import PROVIDERS
+from holdfast.adapters.models import HOSTED, PROVIDERS
 from holdfast.adapters.models.hosts import EXTRAS, HOSTS, installed
 from holdfast.adapters.models.prices import table_date
 from holdfast.adapters.repository import Repository
@@ -131,6 +131,8 @@ def _model(app: App, name: str) -> Finding:
     except (HoldfastError, TimeoutError) as error:
         hint = error.hint if isinstance(error, HoldfastError) else "is its server running?"
         return _finding("model", "problem", f"{name}: {str(error) or 'no answer in time'}", hint)
+    if name.partition(":")[0] in HOSTED:
+        return _finding("model", "ok", f"{name} can be asked; only a call tells if it answers")
     return _finding("model", "ok", f"{name} answers")
 
 

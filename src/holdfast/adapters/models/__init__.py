@@ -132,9 +132,11 @@ _OWN: Mapping[str, Callable[[Asked], Model]] = {
     "scripted": _scripted,
     "anthropic": _anthropic,
 }
+# Whose probe reaches nothing: their protocols have no common list of models.
+HOSTED = tuple(name for name in HOSTS if name not in _OWN)
 PROVIDERS: Mapping[str, Callable[[Asked], Model]] = {
     **_OWN,
-    **{name: partial(_hosted, name) for name in HOSTS if name not in _OWN},
+    **{name: partial(_hosted, name) for name in HOSTED},
 }
 _EXAMPLES: Mapping[str, str] = {
     "openai": "openai:gpt-5-mini",

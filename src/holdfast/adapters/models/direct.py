@@ -20,6 +20,7 @@ from pydantic_ai.exceptions import (
     ModelConnectionError,
     ModelHTTPError,
     UnexpectedModelBehavior,
+    UserError,
 )
 from pydantic_ai.messages import (
     ModelMessage,
@@ -140,6 +141,10 @@ class DirectModel:
                 return failures.cut("the stream ended before the model was done")
             case UnexpectedModelBehavior() if "ended without" in error.message:
                 return failures.cut("the stream ended before it said anything")
+            case UserError():
+                return failures.never_sent(f"{error}", self._redact, allowed=True)
+            case _ if "Credential" in type(error).__name__:
+                return failures.never_sent(f"{error}", self._redact, allowed=False)
             case _:
                 return failures.malformed(f"{type(error).__name__}: {error}", self._redact)
 

@@ -150,6 +150,16 @@ def malformed(what: str, redact: Callable[[str], str]) -> ModelError:
     )
 
 
+def never_sent(what: str, redact: Callable[[str], str], *, allowed: bool) -> ModelError:
+    """A request that its own SDK refused: it makes none of it, or (`allowed` false) may not."""
+    return ModelError(
+        f"the request was not sent: {one_line(what, redact)}",
+        failure_class="logic" if allowed else "policy",
+        hint="" if allowed else "check the provider's key and what it may use",
+        code="bad_request" if allowed else "not_allowed",
+    )
+
+
 def cut(what: str = "") -> ModelError:
     """A reply whose end never came."""
     return ModelError(

@@ -248,6 +248,12 @@ def _bedrock(at: Place) -> tuple[Any, Close]:
             hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead",
             code="bad_endpoint",
         )
+    if not bearer and not at.environ.get("AWS_SECRET_ACCESS_KEY"):
+        raise Refused(
+            "bedrock needs a secret with its key, and AWS_SECRET_ACCESS_KEY is not set",
+            hint="set AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK alone",
+            code="missing_key",
+        )
     config = import_module("botocore.config").Config(
         read_timeout=at.timeout_s,
         connect_timeout=min(at.timeout_s, transport.CONNECT_S_MAX),
