@@ -42,7 +42,7 @@ def test_a_goal_whose_tasks_name_four_dialects_passes_and_replays(tmp_path: Path
         words = ("run", "All", "--plan", str(plan), "--slots", "2")
         done = cli(*words, "--check", "test -f x.txt", "--json")
     assert (done.code, done.result["outcome"]) == (0, "passed"), done.err
-    asked = cli.store.rows("SELECT DISTINCT model FROM attempts ORDER BY 1")
+    asked = cli.store.rows("SELECT DISTINCT model FROM attempts WHERE model <> '' ORDER BY 1")
     assert [row["model"].partition(":")[0] for row in asked] == sorted(PLACES)
     assert broken_invariants(cli.store) == []
     for row in done.result["tasks"]:
