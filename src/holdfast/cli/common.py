@@ -111,12 +111,14 @@ def show_result(console: Console, result: Mapping[str, Any]) -> None:
     page.row(f"goal {result['goal']}: {result['state']}, ", end, took)
     for task in result["tasks"]:
         detail = f": {look.head(task['detail'])}" if task["detail"] else ""
-        said = f"{task['key']}: {task['state']} (attempt {task['attempt']}){detail}"
-        page.row(page.mark(task["state"]), said, indent=2)
-    for check in result["checks"]:
-        note = f" ({check['note']})" if check["note"] else ""
-        said = f"check {check['verdict']}: {check['command']}{note}"
-        page.row(page.mark(check["verdict"]), said, indent=4)
+        tried = "" if task["attempt"].endswith(".0") else f" (attempt {task['attempt']})"
+        page.row(
+            page.mark(task["state"]), f"{task['key']}: {task['state']}{tried}{detail}", indent=2
+        )
+        for check in (each for each in result["checks"] if each["attempt"] == task["attempt"]):
+            note = f" ({check['note']})" if check["note"] else ""
+            said = f"check {check['verdict']}: {check['command']}{note}"
+            page.row(page.mark(check["verdict"]), said, indent=4)
     tokens = look.count(spent["tokens"], "token")
     branch = f"branch {result['branch']}" if result["commit"] else "nothing changed, so no branch"
     page.whole(f"{branch}, {tokens}, {look.money(spent['cost_usd'])}")
