@@ -66,6 +66,14 @@ by `holdfast lisp manual`; its examples run as tests.
 - There are no lazy sequences, macros, atoms, exceptions, transducers, namespaces or file access.
 """
 
+_REGEX_TIME = """\
+Patterns and the text they read are bounded in size, and a repeat that holds another over the same
+text is refused, because it can take exponential time. Repeats one after the other, as in `a*a*b`,
+can still take time that grows with a power of the text. No meter counts inside Python's engine:
+the clock of the outer wall (`wall_s`) ends such a match, with its process. `SandboxPool`, and with
+it `holdfast lisp eval`, runs behind that wall; `lang.run.run` and `holdfast lisp repl` do not.
+"""
+
 
 def manual() -> str:
     """The whole page. Deterministic: the same tables give the same text."""
@@ -108,6 +116,7 @@ def _not_offered() -> str:
 def _limits() -> str:
     lines = [
         "All limits are settings of the run; these are the defaults. An error names its limit.\n",
+        _REGEX_TIME,
         "| Limit | Default |",
         "|---|---|",
     ]
