@@ -430,3 +430,5 @@ tool/x/y
 ;! destructure_error 1:7
 ((fn [{:strs [a] :or {a 1}}] a) [])
 ;! destructure_error 1:7
+(+ 1 (count (for [a [1] b [1] c [1] d [1] e [1] f [1] g [1] h [1] i [1] j [1] k [1] l [1] m [1]] 1)))
+;! invalid_form 1:13

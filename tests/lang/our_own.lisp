@@ -452,3 +452,5 @@ budget/remaining
 ;=> [nil nil nil]
 (str (symbol "ns/a") (symbol :+))
 ;=> "ns/a+"
+(for [a [1] b [1] c [1] d [1] e [1] f [1] g [1] h [1] i [1] j [1] k [1] l [1]] [a l])
+;=> [[1 1]]

@@ -68,6 +68,23 @@ def test_a_closure_captures_each_round_of_a_loop() -> None:
     assert run(source).value == ((1, 1), (2, 4))
 
 
+def test_a_var_finds_the_definition_of_an_earlier_program() -> None:
+    first = run("(def one 1) (def f (fn [x] (+ x one))) (def g #'f) (defn h [] #'f)")
+    for source, value in (
+        ("(#'f 1)", 2),
+        ("(map #'f [1 2])", (2, 3)),
+        ("(g 5)", 6),
+        ("((h) 1)", 2),
+        ("(pmap g [1 2])", (2, 3)),
+        ("[(def f inc) (g 5)]", None),
+    ):
+        result = run(source, memory=first.memory)
+        assert result.error is None, source
+        assert value is None or result.value == value
+        assert result.memory.keys() == first.memory.keys()
+    assert run("(g 5)", memory={"g": first.memory["g"]}).error is not None
+
+
 def test_definitions_inside_branches_are_discarded_and_branches_see_their_own() -> None:
     source = "(def c 0) [(pmap (fn [x] (def c x) (inc c)) [1 2 3]) c]"
     assert run(source).value == ((2, 3, 4), 0)

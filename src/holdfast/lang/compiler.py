@@ -66,9 +66,10 @@ def analyse(
         analyser = Analyser(text, limits, known=known, tools=tools, handlers=HANDLERS)
         return analyser.program(forms, captures or {})
     except RecursionError:
-        raise LangError(
+        refused = LangError(
             "parse_error", "the program is nested too deeply", hint="name inner parts with let"
-        ) from None
+        )
+        raise text.locate(refused, 0, len(source)) from None
 
 
 def compile_source(
@@ -105,11 +106,12 @@ def _compile(
     try:
         code = translate(program, list(captures.values()))
     except (RecursionError, MemoryError, SyntaxError, OverflowError, ValueError) as error:
-        raise LangError(
+        refused = LangError(
             "parse_error",
             f"the program is too complex to translate ({type(error).__name__})",
             hint="split it into functions",
-        ) from None
+        )
+        raise program.source.locate(refused, 0, len(source)) from None
     _check_time(started, limits)
     return code
 

@@ -239,6 +239,10 @@ def do_for(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Nod
             bound = []
             bind_pattern(an, inner, left, nodes.Local(left.start, left.end, held), bound)
             clauses += [("let", *each) for each in bound]
+    loops = sum(clause[0] == "bind" for clause in clauses)
+    if loops > nodes.BLOCKS_MAX:
+        text = f"{name} takes at most {nodes.BLOCKS_MAX} collections, got {loops}"
+        return an.problem("invalid_form", text, form, "nest a second one in its body")
     body = an.body(form.items[2:], inner, None, form.start, form.end)
     return nodes.For(form.start, form.end, "for" if name == "for" else "doseq", clauses, body)  # type: ignore[arg-type]  # kinds are checked by _modifier
 

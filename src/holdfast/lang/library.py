@@ -341,10 +341,6 @@ def collect(kind: Literal["vector", "map", "set"] | str, values: Sequence[Value]
     return {as_key(key): value for key, value in zip(values[::2], values[1::2], strict=True)}
 
 
-def too_many_clauses(count: int, limit: int) -> LangError:
-    return LangError("invalid_form", f"for takes at most {limit} collections, got {count}")
-
-
 def catalogue() -> dict[str, dict[str, Any]]:
     """Every built-in as plain data, for `doc` and its kin."""
     found = {}

@@ -126,7 +126,7 @@ class Linker:
         index = int(name[1:]) - 1
         return self.adopt(self.history[index]) if index < len(self.history) else None
 
-    def define(self, generated: str, name: str, defined_here: bool) -> None:
+    def define(self, generated: str, name: str, defined_here: bool = False) -> None:
         """Bind a definition of an earlier turn, or a built-in that a later `def` will hide."""
         machine = self.machine
         if generated in machine.names:

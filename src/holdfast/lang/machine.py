@@ -64,7 +64,10 @@ class Branch(Meter):
         return f"{at}/{count}"
 
     def definition(self, name: str) -> Value:
-        found = self.machine.namespace.get(global_name(name), _ABSENT)
+        generated = global_name(name)
+        if generated not in self.machine.namespace:
+            self.machine.bind(generated, name)
+        found = self.machine.namespace.get(generated, _ABSENT)
         return super().definition(name) if found is _ABSENT else found
 
 
@@ -97,6 +100,8 @@ class Machine:
         self.infos: dict[CodeType, FnInfo] = {}
         # Gives stored functions and those of earlier turns their place in this run.
         self.adopt: Callable[[Value], Value] = _as_it_is
+        # Brings in a definition of an earlier turn that only a var names.
+        self.bind: Callable[[str, str], None] = _not_bound
         self.catalog: Callable[[], dict[str, dict[str, Any]]] = dict
         self.root = Branch(self, limits)
 
@@ -334,6 +339,10 @@ def _is_within(branch: Branch, owner: Branch) -> bool:
 
 def _as_it_is(value: Value) -> Value:
     return value
+
+
+def _not_bound(generated: str, name: str) -> None:
+    return None
 
 
 class _Group:

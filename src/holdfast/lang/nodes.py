@@ -12,6 +12,9 @@ from typing import Literal
 
 from holdfast.lang.api import Value
 
+# Loops in loops that one translated function may hold: CPython refuses 21 nested blocks.
+BLOCKS_MAX = 12
+
 
 @dataclass(slots=True)
 class Node:

@@ -88,7 +88,7 @@ def run(
     try:
         code = compile_source(source, limits=bounds, known=known, tools=offered, cache=cache)
         linker = Linker(machine, context=context or {}, memory=known, history=tuple(history))
-        machine.adopt = linker.adopt
+        machine.adopt, machine.bind = linker.adopt, linker.define
         outcome = execute(machine, linker.link(code))
         result = _commit(machine, outcome, known, tuple(history))
     except LangError as error:

@@ -21,10 +21,9 @@ from holdfast.lang import emit, inline, library, nodes
 from holdfast.lang.analyser import Program
 from holdfast.lang.closures import FunctionWriter
 from holdfast.lang.naming import FnInfo, global_name, input_name
-from holdfast.lang.nodes import Node
+from holdfast.lang.nodes import BLOCKS_MAX, Node
 from holdfast.lang.writer import DISCARD, RETURN, Code, Dest
 
-BLOCKS_MAX = 12
 CLAUSES_MAX = 20
 
 
@@ -400,9 +399,7 @@ class Translator(FunctionWriter):
         at = (node.start, node.end)
         self.frame.flat = False
         depth = sum(1 for clause in node.clauses if clause[0] == "bind")
-        if depth > BLOCKS_MAX:
-            # One generator of rows per level would be possible; nobody writes this.
-            raise library.too_many_clauses(depth, BLOCKS_MAX)
+        assert depth <= BLOCKS_MAX, "the analyser refuses more"
         if self.frame.blocks + depth > BLOCKS_MAX + 4:
             self.finish(self.outlined(node, at), dest, at)
             return
