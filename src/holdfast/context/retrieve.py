@@ -17,7 +17,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from holdfast.context.words import count_terms, terms
+from holdfast.context.words import terms, tokens, weighed
 from holdfast.store import Tx
 
 DocumentKind = Literal["output", "incident"]
@@ -27,8 +27,6 @@ S = TypeVar("S", str, tuple[int, str, DocumentKind])
 K1, B = 1.2, 0.75
 QUERY_TERMS_MAX = 24
 CANDIDATES_MAX = 400
-TERMS_MAX = 4000
-REPEATS_MAX = 5
 # In fewer rows than this, no term is too common to tell them apart.
 COMMON_ROWS_MIN = 8
 MMR_RELEVANCE = 0.7
@@ -62,16 +60,15 @@ def add_document(
         body=tx.pack(body.encode()),
     )
     if added:
-        kept = _kept(count_terms(f"{title}\n{body}"))
-        tx.run("document.index", id=number, terms=" ".join(kept), scope=_scope(plan))
+        found = weighed(tokens(f"{title}\n{body}"))
+        tx.run("document.index", id=number, terms=" ".join(found), scope=_scope(plan))
 
 
-def add_file(tx: Tx, blob: str, counted: Mapping[str, int], *, facts: bytes = b"") -> None:
-    """Index a source file by git's blob id, with the facts of its scan. Idempotent."""
-    kept = _kept(counted)
+def add_file(tx: Tx, blob: str, found: Sequence[str], *, facts: bytes = b"") -> None:
+    """Index a source file by git's blob id, with weighed terms and the facts of its scan."""
     number = tx.number("file.next")
-    if tx.run("file.add", id=number, blob=blob, length=len(kept), facts=facts):
-        tx.run("file.index", id=number, terms=" ".join(kept))
+    if tx.run("file.add", id=number, blob=blob, length=len(found), facts=facts):
+        tx.run("file.index", id=number, terms=" ".join(found))
 
 
 def search(tx: Tx, query: str, *, plan: int, k: int, without: Collection[int] = ()) -> list[Hit]:
@@ -245,15 +242,6 @@ def _telling(tx: Tx, query: str, total: int) -> dict[str, int]:
             found[term] = rows
     rare = sorted(found, key=lambda term: (found[term], term))[:QUERY_TERMS_MAX]
     return {term: found[term] for term in rare}
-
-
-def _kept(counted: Mapping[str, int]) -> list[str]:
-    """The terms of a text as they are indexed: the most frequent, each log2 of its count times.
-
-    More occurrences hardly raise BM25, and each costs room in the index and time in a search.
-    """
-    kept = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:TERMS_MAX]
-    return [term for term, times in kept for _ in range(min(times.bit_length(), REPEATS_MAX))]
 
 
 def _scope(plan: int) -> str:

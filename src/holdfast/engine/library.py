@@ -60,10 +60,10 @@ def known_facts(tx: Tx, blobs: Sequence[str]) -> dict[str, Facts]:
     return found
 
 
-def store_facts(tx: Tx, scanned: Mapping[str, tuple[Facts, Mapping[str, int]]]) -> None:
-    """Remember files by blob id: facts for the map, counted terms for the search. Idempotent."""
-    for blob, (facts, counted) in scanned.items():
-        retrieve.add_file(tx, blob, counted, facts=encode_facts(facts))
+def store_facts(tx: Tx, scanned: Mapping[str, tuple[Facts, Sequence[str]]]) -> None:
+    """Remember files by blob id: facts for the map, weighed terms for the search. Idempotent."""
+    for blob, (facts, found) in scanned.items():
+        retrieve.add_file(tx, blob, found, facts=encode_facts(facts))
 
 
 def store_map(tx: Tx, tree: str, code: CodeMap) -> None:

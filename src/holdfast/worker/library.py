@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
+from itertools import islice, pairwise
 
 from holdfast.adapters.repository import Repository
 from holdfast.context.codemap import DEFINERS_MAX, CodeMap, Facts, build, scan
-from holdfast.context.words import fold, tokens
+from holdfast.context.words import tokens, weighed
 from holdfast.engine import Engine
 from holdfast.engine.library import known_facts, known_map, store_facts, store_map
 
@@ -64,24 +64,34 @@ def _indexed(
     engine: Engine,
     repository: Repository,
     batches: Sequence[list[str]],
-    path_of: dict[str, str],
+    path_of: Mapping[str, str],
     redact: Callable[[str], str],
 ) -> Iterator[tuple[list[str], dict[str, Facts]]]:
     """Each batch with its facts, scanned and stored where they were not known."""
-    with ThreadPoolExecutor(1) as writing:  # SQLite writes a batch while the next one is scanned
-        pending: Future[None] | None = None
-        for batch in batches:
-            facts = engine.read(known_facts, batch)
-            missing = [blob for blob in batch if blob not in facts]
-            if missing:
-                scanned = _scanned(repository, missing, path_of, redact)
+    with ThreadPoolExecutor(2) as aside:  # git reads the next batch, SQLite writes the last one
+        written: Future[None] | None = None
+        ahead = aside.submit(_read, engine, repository, batches[0] if batches else [])
+        for batch, following in pairwise([*batches, []]):
+            facts, contents = ahead.result()
+            ahead = aside.submit(_read, engine, repository, following)
+            if contents:
+                scanned = _scanned(contents, path_of, redact)
                 facts |= {blob: found for blob, (found, _) in scanned.items()}
-                if pending is not None:
-                    pending.result()
-                pending = writing.submit(engine.call, store_facts, scanned)
+                if written is not None:
+                    written.result()
+                written = aside.submit(engine.call, store_facts, scanned)
             yield batch, facts
-        if pending is not None:
-            pending.result()
+        if written is not None:
+            written.result()
+
+
+def _read(
+    engine: Engine, repository: Repository, batch: Sequence[str]
+) -> tuple[dict[str, Facts], dict[str, bytes]]:
+    """The facts of the blobs that are known, and what the others hold."""
+    facts = engine.read(known_facts, batch)
+    missing = [blob for blob in batch if blob not in facts]
+    return facts, dict(zip(missing, repository.contents(missing), strict=True)) if missing else {}
 
 
 def _batches(sizes: Mapping[str, int]) -> Iterator[list[str]]:
@@ -105,15 +115,12 @@ def redacted_names(names: list[str], redact: Callable[[str], str]) -> list[str]:
 
 
 def _scanned(
-    repository: Repository,
-    blobs: Sequence[str],
-    path_of: dict[str, str],
-    redact: Callable[[str], str],
-) -> dict[str, tuple[Facts, dict[str, int]]]:
+    contents: Mapping[str, bytes], path_of: Mapping[str, str], redact: Callable[[str], str]
+) -> dict[str, tuple[Facts, list[str]]]:
     scanned = {}
-    for blob, content in zip(blobs, repository.contents(blobs), strict=True):
+    for blob, content in contents.items():
         binary = b"\0" in content[:8192]
         text = "" if binary else redact(content.decode(errors="replace"))
         counted = tokens(text)
-        scanned[blob] = (scan(path_of[blob], text, counted), fold(counted))
+        scanned[blob] = (scan(path_of[blob], text, counted), weighed(counted))
     return scanned
