@@ -91,10 +91,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def commits(folder: Path, count: int, half: str) -> list[Question]:
-    """Questions from half of a history; merges, roots and sweeping changes are left out.
-
-    Every second commit counts, from the newest, and of those a sample of at most `count`.
-    """
+    """Questions from a history; merges, roots and sweeping changes are left out."""
     form = "--format=%x01%P%x00%B%x00"
     log = git(folder, "log", "--no-merges", "--no-renames", "--name-only", "--diff-filter=MD", form)
     told = []
@@ -110,8 +107,8 @@ def commits(folder: Path, count: int, half: str) -> list[Question]:
 
 
 def sample(found: Sequence[T], count: int, half: str) -> list[T]:
-    """Every second of what was found, and of those a fixed choice of at most `count`, in order."""
-    mine = found[HALVES.index(half) :: 2]
+    """Every second of what was found (`all`: each), and of those a fixed choice, in order."""
+    mine = found if half == "all" else found[HALVES.index(half) :: 2]
     chosen = random.Random(7).sample(range(len(mine)), min(count, len(mine)))
     return [mine[number] for number in sorted(chosen)]
 
@@ -373,7 +370,7 @@ def main() -> None:
         repo="the repository whose commits are asked about",
         package="folder of a package for the synthetic history",
         only="git, docs, speed, with commas",
-        half="odd (printed numbers) or even (what the weights were set on)",
+        half="odd (default), even (what the weights were set on), or all",
     )
     where = machine()
     sizes = QUICK if chosen.quick else FULL

@@ -56,10 +56,8 @@ def test_a_token_is_indexed_by_the_logarithm_of_its_count_and_each_identifier_co
     def times(text: str) -> Counter[str]:
         return Counter(" ".join(weighed(tokens(text))).split())
 
-    assert times("pool pool other") == {"pool": 2, "other": 1}
-    assert [times("pool " * count)["pool"] for count in (1, 3, 4, 8, 15, 16, 99)] == [
-        *(1, 2, 3, 4, 4, 5, 5)
-    ]
+    assert times("pool pool other") == {"pool": 1, "other": 1}
+    assert [times("pool " * count)["pool"] for count in (2, 3, 8, 9, 99)] == [1, 2, 2, 3, 3]
     assert times("pool_a9 pool_b9 thePool")["pool"] == 3
     assert times("the of") == {}
     many = " ".join(f"w{number}" for number in range(TOKENS_MAX + 1))
@@ -135,6 +133,18 @@ def test_files_are_scored_within_their_tree_and_old_versions_do_not_count(w: Wor
     assert after == before
     assert [blob for blob, _ in best(after)] == ["new", "third"]
     assert w.engine.read(search_files, "nothing", among={"new"}) == {}
+
+
+def test_what_a_query_begins_with_and_repeats_counts_more(w: World) -> None:
+    for blob, text in (("a", "pool"), ("b", "socket"), ("c", "other")):
+        w.engine.call(add_file, blob, weighed(tokens(text)))
+
+    def order(query: str) -> list[str]:
+        return [b for b, _ in best(w.engine.read(search_files, query, among={"a", "b", "c"}))]
+
+    assert order("\nsocket\npool") == ["b", "a"]
+    assert order("pool\nsocket") == ["a", "b"]
+    assert order("nothing\npool socket socket") == ["b", "a"]
 
 
 def test_the_end_of_an_attempt_is_indexed_with_its_kind(w: World) -> None:

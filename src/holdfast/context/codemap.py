@@ -35,8 +35,8 @@ PRECISION = 1e-4
 PUSHES_MAX = 5_000
 CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
-# Weights of the three rankings, set on the even questions of benchmarks/context.py.
-CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT = 1.0, 0.3, 0.15
+# Weights of the three rankings, set on the training half of benchmarks/context.py.
+CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT = 1.0, 0.5, 0.15
 
 # Of a text after a newline, since the engine looks for a literal faster than for a line's start.
 _PYTHON = re.compile(

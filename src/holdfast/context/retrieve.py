@@ -25,6 +25,7 @@ K = TypeVar("K", bound=Hashable)
 S = TypeVar("S", str, tuple[int, str, DocumentKind])
 
 K1, B = 1.2, 0.75
+TITLE_WEIGHT = 2.0  # set, like the weights of codemap, as docs/context.md says
 QUERY_TERMS_MAX = 24
 CANDIDATES_MAX = 400
 # In fewer rows than this, no term is too common to tell them apart.
@@ -140,7 +141,8 @@ def search_files(tx: Tx, query: str, *, among: Collection[str]) -> dict[str, flo
     frequency: dict[str, int] = {}
     lengths: dict[str, int] = {}
     documents: dict[str, dict[str, int]] = {}
-    for term in dict.fromkeys(terms(query)):
+    weights = emphasis(query)
+    for term in weights:
         rows = [row for row in tx.all("file.with", term=term) if row["blob_id"] in among]
         if not rows or (len(among) >= COMMON_ROWS_MIN and len(rows) * 2 > len(among)):
             continue
@@ -148,7 +150,16 @@ def search_files(tx: Tx, query: str, *, among: Collection[str]) -> dict[str, flo
         for row in rows:
             lengths[row["blob_id"]] = row["length"]
             documents.setdefault(row["blob_id"], {})[term] = row["times"]
-    return bm25(frequency, documents, total=len(among), lengths=lengths)
+    return bm25(frequency, documents, total=len(among), lengths=lengths, weights=weights)
+
+
+def emphasis(query: str) -> dict[str, float]:
+    """How much each term of a query counts: a repeated one more, one of its first line double."""
+    title = set(terms(query.strip().partition("\n")[0]))
+    return {
+        term: (1 + math.log(times)) * (TITLE_WEIGHT if term in title else 1.0)
+        for term, times in Counter(terms(query)).items()
+    }
 
 
 def bm25(
@@ -157,12 +168,13 @@ def bm25(
     *,
     total: int = 0,
     lengths: Mapping[K, int] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> dict[K, float]:
     """The score of every document that shares a term with the query; others are left out.
 
     A query given as a mapping holds how many documents have each term, of `total`; without it both
     are counted over `documents`. `lengths` are needed where `documents` hold the query's terms
-    alone.
+    alone. `weights` are what a term counts, 1 without.
     """
     if not documents:
         return {}
@@ -180,6 +192,7 @@ def bm25(
     scores: dict[K, float] = {}
     for term, having in frequency.items():
         weight = math.log(1 + (rows - having + 0.5) / (having + 0.5)) if having <= rows else 0.0
+        weight *= weights[term] if weights else 1.0
         for key, document in documents.items():
             times = document.get(term, 0)
             if times and weight > 0:
