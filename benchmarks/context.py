@@ -50,7 +50,7 @@ from holdfast.worker.library import read_tree
 BUDGETS = (1000, 2000, 4000, 8000)
 PACKAGES = ("asyncio", "email", "http", "json", "logging", "xml", "unittest")
 PEERS = ("rank_bm25", "bm25s", "llamaindex")
-HALVES = ("even", "odd")
+HALVES = ("odd", "even")
 GOLD_MAX = 10
 T = TypeVar("T")
 
@@ -91,7 +91,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def commits(folder: Path, count: int, half: str) -> list[Question]:
-    """Questions from a history; merges, roots and sweeping changes are left out."""
+    """Questions from a history, oldest first; merges, roots and sweeping changes are left out."""
     form = "--format=%x01%P%x00%B%x00"
     log = git(folder, "log", "--no-merges", "--no-renames", "--name-only", "--diff-filter=MD", form)
     told = []
@@ -107,7 +107,7 @@ def commits(folder: Path, count: int, half: str) -> list[Question]:
 
 
 def sample(found: Sequence[T], count: int, half: str) -> list[T]:
-    """Every second of what was found (`all`: each), and of those a fixed choice, in order."""
+    """Every second of what was found (the first is odd), or `all`; of those a fixed choice."""
     mine = found if half == "all" else found[HALVES.index(half) :: 2]
     chosen = random.Random(7).sample(range(len(mine)), min(count, len(mine)))
     return [mine[number] for number in sorted(chosen)]
