@@ -45,6 +45,7 @@ from holdfast.context.retrieve import add_document, search_files
 from holdfast.context.tokens import count_tokens
 from holdfast.domain.model import GoalSpec, PlanSpec, TaskSpec
 from holdfast.engine import Engine, submit
+from holdfast.trace.redact import Redactor
 from holdfast.worker.library import read_tree
 
 BUDGETS = (1000, 2000, 4000, 8000)
@@ -268,7 +269,10 @@ def timings(sizes: Sizes, folder: Path) -> Iterator[Row]:
 
 
 def map_times(sizes: Sizes, folder: Path) -> Iterator[Row]:
-    """Cold: a tree nobody has read, out of git into facts, index and map. Warm: map and ranking."""
+    """Cold: a tree nobody has read, from git through the redactor into facts, index and map.
+
+    Warm: the map and a ranking.
+    """
     sources = sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py"))
     folder.mkdir()
     size = 0
@@ -292,7 +296,7 @@ def map_times(sizes: Sizes, folder: Path) -> Iterator[Row]:
 
 
 def cold(engine: Engine, repository: Repository, tree: str) -> None:
-    read_tree(engine, repository, tree, str)
+    read_tree(engine, repository, tree, Redactor(guess=False).text)
 
 
 def timed(work: Callable[..., object], *given: object) -> float:

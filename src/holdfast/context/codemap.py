@@ -24,7 +24,7 @@ import msgspec
 
 from holdfast.context.grammars import definitions
 from holdfast.context.retrieve import best, bm25
-from holdfast.context.words import terms
+from holdfast.context.words import terms, tokens, weighed
 
 FILE_CHARS_MAX = 400_000
 DEFINERS_MAX = 8  # a name that more files define tells nothing about where it comes from
@@ -58,6 +58,15 @@ class Facts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Scanned:
+    """What one file holds: facts for the map, and for the search terms of so many tokens."""
+
+    facts: Facts
+    terms: str
+    length: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class CodeMap:
     """The graph of one tree: `links[i]` are (file, weight) of the files that file `i` leads to."""
 
@@ -81,6 +90,17 @@ def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
         name: times for name, times in counted.items() if len(name) > 2 and name.isidentifier()
     }
     return Facts(defines=defines, mentions=mentions)
+
+
+def scanned(files: Iterable[tuple[str, str]]) -> list[Scanned]:
+    """What files hold that are given as (path, text), in their order."""
+    found = []
+    for path, text in files:
+        counted = tokens(text)
+        said = weighed(counted)
+        facts = scan(path, text, counted)
+        found.append(Scanned(facts=facts, terms=" ".join(said), length=len(said)))
+    return found
 
 
 def build(files: Iterable[tuple[str, str, Facts]]) -> CodeMap:

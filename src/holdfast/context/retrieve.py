@@ -65,11 +65,11 @@ def add_document(
         tx.run("document.index", id=number, terms=" ".join(found), scope=_scope(plan))
 
 
-def add_file(tx: Tx, blob: str, found: Sequence[str], *, facts: bytes = b"") -> None:
-    """Index a source file by git's blob id, with weighed terms and the facts of its scan."""
+def add_file(tx: Tx, blob: str, terms: str, *, length: int, facts: bytes = b"") -> None:
+    """Index a source file by git's blob id: terms of `length` tokens, and facts. Idempotent."""
     number = tx.number("file.next")
-    if tx.run("file.add", id=number, blob=blob, length=len(found), facts=facts):
-        tx.run("file.index", id=number, terms=" ".join(found))
+    if tx.run("file.add", id=number, blob=blob, length=length, facts=facts):
+        tx.run("file.index", id=number, terms=terms)
 
 
 def search(tx: Tx, query: str, *, plan: int, k: int, without: Collection[int] = ()) -> list[Hit]:
