@@ -81,6 +81,7 @@ bench: bench-setup  ## every benchmark beside its peers (ten minutes on an idle 
 	$(BIN)/python benchmarks/trace.py
 	$(BIN)/python benchmarks/turn.py
 	$(BIN)/python benchmarks/recovery.py
+	$(BIN)/python benchmarks/context.py
 
 bench-resources: setup  ## many goals, long attempts, large repository, output and store (four minutes)
 	$(BIN)/python benchmarks/resources.py

@@ -24,14 +24,17 @@ import random
 import subprocess
 import sysconfig
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import mean
 from time import perf_counter
+from typing import TypeVar
 
 from common import ROOT, Row, arguments, machine, note, peers_ready, show, spread, tidy
-from context_rankers import aider_map, fts5_alone, peer, plain_bm25, shuffled
+from context_rankers import Peer, aider_map, fts5_alone, plain_bm25, shuffled
 from holdfast.adapters.clock import SystemClock
 from holdfast.adapters.repository import Repository
 from holdfast.app import build
@@ -42,11 +45,15 @@ from holdfast.context.retrieve import add_document, search_files
 from holdfast.context.tokens import count_tokens
 from holdfast.domain.model import GoalSpec, PlanSpec, TaskSpec
 from holdfast.engine import Engine, submit
+from holdfast.trace.redact import Redactor
 from holdfast.worker.library import read_tree
 
 BUDGETS = (1000, 2000, 4000, 8000)
 PACKAGES = ("asyncio", "email", "http", "json", "logging", "xml", "unittest")
 PEERS = ("rank_bm25", "bm25s", "llamaindex")
+HALVES = ("odd", "even")
+GOLD_MAX = 10
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,7 @@ class Sizes:
     repeats: int
 
 
-FULL = Sizes(packages=PACKAGES, questions=80, plans=1000, files=5000, repeats=15)
+FULL = Sizes(packages=PACKAGES, questions=60, plans=1000, files=5000, repeats=15)
 QUICK = Sizes(packages=("json", "http"), questions=6, plans=3, files=60, repeats=3)
 
 
@@ -84,25 +91,30 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def commits(folder: Path, count: int) -> list[Question]:
-    """Questions from real commits, newest first; merges, roots and sweeping changes left out."""
-    found = []
-    for commit in git(folder, "rev-list", "--no-merges", "HEAD").split():
-        parents = git(folder, "rev-list", "--parents", "-n1", commit).split()[1:]
-        if not parents:
-            continue
-        touched = git(folder, "diff", "--name-only", "--diff-filter=MD", parents[0], commit)
-        gold = frozenset(touched.splitlines())
-        if 1 <= len(gold) <= 10:
-            message = git(folder, "show", "-s", "--format=%B", commit)
-            tree = git(folder, "rev-parse", f"{parents[0]}^{{tree}}").strip()
-            found.append(Question(message, tree, gold))
-        if len(found) == 2 * count:
-            break
-    return found
+def commits(folder: Path, count: int, half: str) -> list[Question]:
+    """Questions from a history, oldest first; merges, roots and sweeping changes are left out."""
+    form = "--format=%x01%P%x00%B%x00"
+    log = git(folder, "log", "--no-merges", "--no-renames", "--name-only", "--diff-filter=MD", form)
+    told = []
+    for record in log.split("\x01")[1:]:
+        parent, message, names = record.split("\0")
+        gold = frozenset(names.strip().splitlines())
+        if parent and 1 <= len(gold) <= GOLD_MAX:
+            told.append((message, parent, gold))
+    return [
+        Question(message, git(folder, "rev-parse", f"{parent}^{{tree}}").strip(), gold)
+        for message, parent, gold in sample(told, count, half)
+    ]
 
 
-def documented(folder: Path, packages: Sequence[Path], count: int) -> list[Question]:
+def sample(found: Sequence[T], count: int, half: str) -> list[T]:
+    """Every second of what was found (the first is odd), or `all`; of those a fixed choice."""
+    mine = found if half == "all" else found[HALVES.index(half) :: 2]
+    chosen = random.Random(7).sample(range(len(mine)), min(count, len(mine)))
+    return [mine[number] for number in sorted(chosen)]
+
+
+def documented(folder: Path, packages: Sequence[Path], count: int, half: str) -> list[Question]:
     """A repository at `folder` of the packages' source without docstrings, and what they said."""
     said: list[tuple[str, str]] = []
     for package in packages:
@@ -115,7 +127,7 @@ def documented(folder: Path, packages: Sequence[Path], count: int) -> list[Quest
             (folder / name).write_text(text, encoding="utf-8")
             said += [(name, doc) for doc in docs]
     tree = commit_all(folder)
-    chosen = random.Random(7).sample(sorted(said), min(2 * count, len(said)))
+    chosen = sample(sorted(said), count, half)
     return [Question(doc, tree, frozenset({name})) for name, doc in chosen]
 
 
@@ -144,14 +156,20 @@ def commit_all(folder: Path) -> str:
     return git(folder, "rev-parse", "HEAD^{tree}").strip()
 
 
-def texts_of(repository: Repository, tree: str) -> dict[str, str]:
-    entries = [entry for entry in repository.entries(tree) if entry[2] <= 400_000]
-    contents = repository.contents([blob for _, blob, _ in entries])
-    return {
-        name: content.decode(errors="replace")
-        for (name, _, _), content in zip(entries, contents, strict=True)
-        if b"\0" not in content[:8192]
-    }
+class Shelf:
+    """The texts of a repository's trees; a blob that many trees share is read once."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._texts: dict[str, str] = {}
+
+    def tree(self, tree: str) -> dict[str, str]:
+        entries = [entry for entry in self._repository.entries(tree) if entry[2] <= 400_000]
+        missing = sorted({blob for _, blob, _ in entries if blob not in self._texts})
+        for blob, content in zip(missing, self._repository.contents(missing), strict=True):
+            text = "" if b"\0" in content[:8192] else content.decode(errors="replace")
+            self._texts[blob] = text
+        return {name: self._texts[blob] for name, blob, _ in entries if self._texts[blob]}
 
 
 def ours(engine: Engine, repository: Repository, question: Question) -> list[str]:
@@ -162,60 +180,87 @@ def ours(engine: Engine, repository: Repository, question: Question) -> list[str
     return [path for path, _ in found]
 
 
-def shown(ranked: Sequence[str], texts: Mapping[str, str], query: str, budget: int) -> set[str]:
-    """The files whose name and outline fit, in order, as every system is rendered here."""
-    found, used = set(), 0
+def recalls(
+    ranked: Sequence[str], gold: frozenset[str], size: Callable[[str], int]
+) -> dict[int, float]:
+    """The share of `gold` whose name and outline fit each budget, as every system is rendered."""
+    found, used = dict.fromkeys(BUDGETS, 0.0), 0
     for path in ranked:
-        used += 1 + count_tokens(f"{path}\n{outline(path, texts[path], query)}")
-        if used > budget:
+        used += size(path)
+        if used > BUDGETS[-1]:
             break
-        found.add(path)
-    return found
+        for budget in BUDGETS:
+            found[budget] += path in gold and used <= budget
+    return {budget: hits / len(gold) for budget, hits in found.items()}
+
+
+def sizer(query: str, texts: Mapping[str, str]) -> Callable[[str], int]:
+    """Tokens of a file as it is rendered, counted once whichever systems show it."""
+
+    @cache
+    def size(path: str) -> int:
+        return 1 + count_tokens(f"{path}\n{outline(path, texts[path], query)}")
+
+    return size
 
 
 def quality(
-    kind: str, folder: Path, questions: Sequence[Question], engine: Engine, rankers: Sequence[str]
+    kind: str, folder: Path, questions: Sequence[Question], engine: Engine, systems: Sequence[str]
 ) -> Iterator[Row]:
     """Recall at each budget and MRR of every system over the same questions."""
     repository = Repository.open(folder)
-    known: dict[str, dict[str, str]] = {}
-    for question in questions:
-        known.setdefault(question.tree, texts_of(repository, question.tree))
-    for system in rankers:
-        rank = ranking(system, engine, repository)
-        recall: dict[int, list[float]] = {budget: [] for budget in BUDGETS}
-        reciprocal = []
-        for question in questions:
-            texts = known[question.tree]
-            gold = question.gold & texts.keys()
-            if not gold:
-                continue
-            ranked = [path for path in rank(question, texts) if path in texts]
-            for budget in BUDGETS:
-                got = shown(ranked, texts, question.query, budget)
-                recall[budget].append(len(got & gold) / len(gold))
+    shelf = Shelf(repository)
+    peers = {system: Peer(system) for system in systems if system in PEERS}
+    recall: dict[tuple[str, int], list[float]] = defaultdict(list)
+    reciprocal: dict[str, list[float]] = defaultdict(list)
+    for number, question in enumerate(questions, 1):
+        texts = shelf.tree(question.tree)
+        gold = question.gold & texts.keys()
+        if not gold:
+            continue
+        for each in peers.values():
+            each.ask(question.query, texts)
+        found = {
+            system: rank(system, engine, repository, question, texts)
+            for system in systems
+            if system not in peers
+        } | {system: each.answer() for system, each in peers.items()}
+        size = sizer(question.query, texts)
+        for system in systems:
+            ranked = [path for path in found[system] if path in texts]
+            for budget, share in recalls(ranked, gold, size).items():
+                recall[system, budget].append(share)
             place = next((n for n, path in enumerate(ranked, 1) if path in gold), 0)
-            reciprocal.append(1 / place if place else 0.0)
-        prefix = "" if kind == "git" else f"{kind}_"
-        for budget, values in recall.items():
-            yield Row(system, f"{prefix}recall_{budget // 1000}k", tidy(mean(values)), "share")
-        yield Row(system, f"{prefix}mrr", tidy(mean(reciprocal)), "share")
+            reciprocal[system].append(1 / place if place else 0.0)
+        if number % 5 == 0 or number == len(questions):
+            means = ", ".join(f"{system} {mean(reciprocal[system]):.3f}" for system in systems)
+            note(f"{number} of {len(questions)}: MRR {means}")
+    for each in peers.values():
+        each.close()
+    prefix = "" if kind == "git" else f"{kind}_"
+    for system in systems:
+        for budget in BUDGETS:
+            value = tidy(mean(recall[system, budget]))
+            yield Row(system, f"{prefix}recall_{budget // 1000}k", value, "share")
+        yield Row(system, f"{prefix}mrr", tidy(mean(reciprocal[system])), "share")
 
 
-def ranking(
-    system: str, engine: Engine, repository: Repository
-) -> Callable[[Question, Mapping[str, str]], list[str]]:
+def rank(
+    system: str,
+    engine: Engine,
+    repository: Repository,
+    question: Question,
+    texts: Mapping[str, str],
+) -> list[str]:
     if system == "holdfast":
-        return lambda question, texts: ours(engine, repository, question)
-    if system in PEERS:
-        return lambda question, texts: peer(system, question.query, texts)
+        return ours(engine, repository, question)
     rankers: dict[str, Ranker] = {
         "plain_bm25": plain_bm25,
         "fts5": fts5_alone,
         "aider_map": aider_map,
         "random": shuffled,
     }
-    return lambda question, texts: rankers[system](question.query, texts)
+    return rankers[system](question.query, texts)
 
 
 def timings(sizes: Sizes, folder: Path) -> Iterator[Row]:
@@ -224,7 +269,10 @@ def timings(sizes: Sizes, folder: Path) -> Iterator[Row]:
 
 
 def map_times(sizes: Sizes, folder: Path) -> Iterator[Row]:
-    """Cold: a tree nobody has read, out of git into facts, index and map. Warm: map and ranking."""
+    """Cold: a tree nobody has read, from git through the redactor into facts, index and map.
+
+    Warm: the map and a ranking.
+    """
     sources = sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py"))
     folder.mkdir()
     size = 0
@@ -248,7 +296,7 @@ def map_times(sizes: Sizes, folder: Path) -> Iterator[Row]:
 
 
 def cold(engine: Engine, repository: Repository, tree: str) -> None:
-    read_tree(engine, repository, tree, str)
+    read_tree(engine, repository, tree, Redactor(guess=False).text)
 
 
 def timed(work: Callable[..., object], *given: object) -> float:
@@ -326,7 +374,7 @@ def main() -> None:
         repo="the repository whose commits are asked about",
         package="folder of a package for the synthetic history",
         only="git, docs, speed, with commas",
-        half="odd (printed numbers) or even (what the weights were set on)",
+        half="odd (default), even (what the weights were set on), or all",
     )
     where = machine()
     sizes = QUICK if chosen.quick else FULL
@@ -334,7 +382,7 @@ def main() -> None:
     rankers = ["holdfast", "plain_bm25", "fts5", "aider_map", "random"]
     if peers_ready():
         rankers += PEERS
-    offset = 0 if chosen.half == "even" else 1
+    half = chosen.half or "odd"
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -342,9 +390,9 @@ def main() -> None:
         try:
             if "git" in only:
                 repo = Path(chosen.repo or ROOT).resolve()
-                asked = commits(repo, sizes.questions)[offset::2]
-                note(f"{len(asked)} commits of {repo.name} …")
-                rows += quality("git", repo, asked, engine, rankers)
+                questions = commits(repo, sizes.questions, half)
+                note(f"{len(questions)} commits of {repo.name} …")
+                rows += quality("git", repo, questions, engine, rankers)
             if "docs" in only:
                 library = Path(sysconfig.get_path("stdlib"))
                 packages = (
@@ -353,9 +401,9 @@ def main() -> None:
                     else [library / name for name in sizes.packages]
                 )
                 (place / "docs").mkdir()
-                asked = documented(place / "docs", packages, sizes.questions)[offset::2]
-                note(f"{len(asked)} docstrings …")
-                rows += quality("docs", place / "docs", asked, engine, rankers)
+                questions = documented(place / "docs", packages, sizes.questions, half)
+                note(f"{len(questions)} docstrings …")
+                rows += quality("docs", place / "docs", questions, engine, rankers)
         finally:
             engine.close()
         if "speed" in only:

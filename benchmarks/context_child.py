@@ -1,7 +1,8 @@
 """One peer of benchmarks/context.py in its own process: rank_bm25, bm25s or llamaindex.
 
-Reads JSON lines `{"query", "tree", "texts"?}` (the texts once a tree) and answers each with the
-paths of the files, best first. Runs in benchmarks/.peers, which knows nothing of the engine.
+Reads JSON lines `{"query", "tree": {path: name}, "texts": {name: text}}` (each text once) and
+answers each with the paths of the files, best first. An index is made anew for every tree. Runs in
+benchmarks/.peers, which knows nothing of the engine.
 """
 
 from __future__ import annotations
@@ -10,23 +11,25 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 WORD = re.compile(r"[a-z0-9_]+")
 Ranker = Callable[[str], list[str]]
 
 
-def words(text: str) -> list[str]:
-    return WORD.findall(text.lower())
+@lru_cache(maxsize=100_000)
+def words(path: str, text: str) -> list[str]:
+    return WORD.findall(f"{path}\n{text}".lower())
 
 
 def rank_bm25(texts: Mapping[str, str]) -> Ranker:
     from rank_bm25 import BM25Okapi
 
     paths = sorted(texts)
-    index = BM25Okapi([words(f"{path}\n{texts[path]}") or [""] for path in paths])
+    index = BM25Okapi([words(path, texts[path]) for path in paths])
 
     def rank(query: str) -> list[str]:
-        scores = index.get_scores(words(query))
+        scores = index.get_scores(WORD.findall(query.lower()))
         return [paths[n] for n in sorted(range(len(paths)), key=lambda n: (-scores[n], paths[n]))]
 
     return rank
@@ -61,13 +64,16 @@ def llamaindex(texts: Mapping[str, str]) -> Ranker:
 
 def main() -> None:
     make = {"rank_bm25": rank_bm25, "bm25s": bm25s, "llamaindex": llamaindex}[sys.argv[1]]
-    rankers: dict[str, Ranker] = {}
+    known: dict[str, str] = {}
+    tree, rank = None, None
     answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
     for line in sys.stdin:
         order = json.loads(line)
-        if "texts" in order:
-            rankers[order["tree"]] = make(order["texts"])
-        answers.write(json.dumps(rankers[order["tree"]](order["query"])) + "\n")
+        known |= order["texts"]
+        if rank is None or order["tree"] != tree:
+            tree = order["tree"]
+            rank = make({path: known[name] for path, name in tree.items()})
+        answers.write(json.dumps(rank(order["query"])) + "\n")
         answers.flush()
 
 

@@ -4,7 +4,7 @@
 `aider_map` follows the published idea of aider's repository map (a graph from files that mention a
 name to files that define it, PageRank personalised to the names and files the query mentions;
 written anew here, with networkx left out); `random` is the floor. The peers run in their own
-environment (see `peer`).
+environment (`Peer`).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ def shuffled(query: str, texts: Mapping[str, str]) -> list[str]:
 
 
 def plain_bm25(query: str, texts: Mapping[str, str]) -> list[str]:
-    documents = {path: _words(f"{path}\n{text}") for path, text in texts.items()}
-    mean = sum(sum(words.values()) for words in documents.values()) / max(1, len(documents))
+    documents = {path: _words(path, text) for path, text in texts.items()}
+    mean = sum(length for _, length in documents.values()) / max(1, len(documents))
     scores: Counter[str] = Counter()
     for term in dict.fromkeys(_WORD.findall(query.lower())):
-        having = [path for path, words in documents.items() if term in words]
+        having = [path for path, (words, _) in documents.items() if term in words]
         weight = math.log(1 + (len(documents) - len(having) + 0.5) / (len(having) + 0.5))
         for path in having:
-            words = documents[path]
-            norm = 1.5 * (0.25 + 0.75 * sum(words.values()) / mean)
+            words, length = documents[path]
+            norm = 1.5 * (0.25 + 0.75 * length / mean)
             scores[path] += weight * words[term] * 2.5 / (words[term] + norm)
     return [path for path, _ in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))]
 
@@ -77,32 +77,41 @@ def aider_map(query: str, texts: Mapping[str, str]) -> list[str]:
     return sorted(texts, key=lambda path: (-round(share[path], 12), path))
 
 
-def peer(system: str, query: str, texts: Mapping[str, str]) -> list[str]:
-    """One of rank_bm25, bm25s and llamaindex, in a process that stays open for the whole run."""
-    child = _peer(system)
-    assert child.stdin is not None
-    assert child.stdout is not None
-    known = _sent(system, tuple(sorted(texts)), hash(tuple(sorted(texts.values()))))
-    order = {"query": query, "tree": known[0]}
-    if known[1]:
-        order["texts"] = dict(texts)
-        known[1].clear()
-    child.stdin.write(json.dumps(order) + "\n")
-    child.stdin.flush()
-    return [str(path) for path in json.loads(child.stdout.readline())]
+class Peer:
+    """One of rank_bm25, bm25s and llamaindex, in a process of its own that stays open.
 
+    `ask` returns at once, so that several work at a time; a text is sent once, however many trees
+    hold it.
+    """
 
-@lru_cache(maxsize=8)
-def _peer(system: str) -> subprocess.Popen[str]:
-    child = Path(__file__).with_name("context_child.py")
-    return subprocess.Popen(
-        [PEER_PYTHON, child, system], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    def __init__(self, system: str) -> None:
+        child = Path(__file__).with_name("context_child.py")
+        self._process = subprocess.Popen(
+            [PEER_PYTHON, child, system], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._known: dict[str, str] = {}
 
+    def ask(self, query: str, texts: Mapping[str, str]) -> None:
+        assert self._process.stdin is not None
+        fresh = {
+            text: str(len(self._known) + n)
+            for n, text in enumerate(set(texts.values()) - self._known.keys())
+        }
+        self._known |= fresh
+        order = {
+            "query": query,
+            "tree": {path: self._known[text] for path, text in texts.items()},
+            "texts": {name: text for text, name in fresh.items()},
+        }
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
 
-@lru_cache(maxsize=1000)
-def _sent(system: str, paths: tuple[str, ...], content: int) -> tuple[str, list[bool]]:
-    return f"{len(paths)}-{content}-{hash(paths)}", [True]
+    def answer(self) -> list[str]:
+        assert self._process.stdout is not None
+        return [str(path) for path in json.loads(self._process.stdout.readline())]
+
+    def close(self) -> None:
+        self._process.communicate()
 
 
 @lru_cache(maxsize=100_000)
@@ -111,8 +120,9 @@ def _scan(path: str, text: str) -> Facts:
 
 
 @lru_cache(maxsize=100_000)
-def _words(text: str) -> Counter[str]:
-    return Counter(_WORD.findall(text.lower()))
+def _words(path: str, text: str) -> tuple[Counter[str], int]:
+    found = _WORD.findall(f"{path}\n{text}".lower())
+    return Counter(found), len(found)
 
 
 @lru_cache(maxsize=4)

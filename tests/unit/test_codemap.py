@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from context_world import world
+from holdfast.adapters import scanner
 from holdfast.adapters.repository import Repository
 from holdfast.context.codemap import (
     Facts,
@@ -135,6 +136,7 @@ def test_a_tree_is_read_once_and_what_is_binary_huge_or_a_link_is_left_out(
         assert b"secret_name" not in file.read_bytes()
 
 
+@pytest.mark.parametrize("child", [0, 10**9])
 @pytest.mark.parametrize(("blobs", "size"), [(1, 10**9), (200, 100), (2, 10**9)])
 def test_the_map_does_not_depend_on_how_much_is_read_at_a_time(
     tmp_path: Path,
@@ -142,6 +144,7 @@ def test_the_map_does_not_depend_on_how_much_is_read_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
     blobs: int,
     size: int,
+    child: int,
 ) -> None:
     """Of what files mention only names that some file defines are kept; the map needs no more."""
     tree = repository.tree_of("HEAD")
@@ -156,6 +159,7 @@ def test_the_map_does_not_depend_on_how_much_is_read_at_a_time(
     )
     monkeypatch.setattr(library, "BATCH", blobs)
     monkeypatch.setattr(library, "BATCH_BYTES", size)
+    monkeypatch.setattr(scanner, "CHILD_CHARS_MIN", child)
     with world(tmp_path) as w:
         assert read_tree(w.engine, repository, tree, str) == whole
 

@@ -20,7 +20,7 @@ from holdfast.context.retrieve import (
     search_files,
     similarity,
 )
-from holdfast.context.words import count_terms, stem, terms
+from holdfast.context.words import TOKENS_MAX, stem, terms, tokens, weighed
 from holdfast.domain.model import Outcome
 
 
@@ -50,7 +50,18 @@ def test_identifiers_are_found_by_their_parts_and_whole() -> None:
         "try",
         "gas",
     ]
-    assert count_terms("a_bc a_bc") == Counter(terms("a_bc a_bc"))
+
+
+def test_a_token_is_indexed_by_the_logarithm_of_its_count_and_each_identifier_counts() -> None:
+    def times(text: str) -> Counter[str]:
+        return Counter(" ".join(weighed(tokens(text))).split())
+
+    assert times("pool pool other") == {"pool": 1, "other": 1}
+    assert [times("pool " * count)["pool"] for count in (2, 3, 8, 9, 99)] == [1, 2, 2, 3, 3]
+    assert times("pool_a9 pool_b9 thePool")["pool"] == 3
+    assert times("the of") == {}
+    many = " ".join(f"w{number}" for number in range(TOKENS_MAX + 1))
+    assert len(weighed(tokens(many))) == TOKENS_MAX
 
 
 def test_cjk_is_found_without_spaces(w: World) -> None:
@@ -125,14 +136,26 @@ def test_own_documents_can_be_left_out_and_a_source_is_indexed_once(w: World) ->
 
 def test_files_are_scored_within_their_tree_and_old_versions_do_not_count(w: World) -> None:
     for blob, text in (("new", "pool socket"), ("other", "colour"), ("third", "socket")):
-        w.engine.call(add_file, blob, count_terms(text))
+        w.engine.call(add_file, blob, text, length=len(text.split()))
     before = w.engine.read(search_files, "socket pool", among={"new", "other", "third"})
     for number in range(30):
-        w.engine.call(add_file, f"old{number}", count_terms("pool"))
+        w.engine.call(add_file, f"old{number}", "pool", length=1)
     after = w.engine.read(search_files, "socket pool", among={"new", "other", "third"})
     assert after == before
     assert [blob for blob, _ in best(after)] == ["new", "third"]
     assert w.engine.read(search_files, "nothing", among={"new"}) == {}
+
+
+def test_what_a_query_begins_with_and_repeats_counts_more(w: World) -> None:
+    for blob, text in (("a", "pool"), ("b", "socket"), ("c", "other")):
+        w.engine.call(add_file, blob, text, length=len(text.split()))
+
+    def order(query: str) -> list[str]:
+        return [b for b, _ in best(w.engine.read(search_files, query, among={"a", "b", "c"}))]
+
+    assert order("\nsocket\npool") == ["b", "a"]
+    assert order("pool\nsocket") == ["a", "b"]
+    assert order("nothing\npool socket socket") == ["b", "a"]
 
 
 def test_the_end_of_an_attempt_is_indexed_with_its_kind(w: World) -> None:

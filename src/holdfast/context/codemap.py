@@ -18,14 +18,13 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nsmallest
 from math import sqrt
 
 import msgspec
 
 from holdfast.context.grammars import definitions
 from holdfast.context.retrieve import best, bm25
-from holdfast.context.words import terms
+from holdfast.context.words import terms, tokens, weighed
 
 FILE_CHARS_MAX = 400_000
 DEFINERS_MAX = 8  # a name that more files define tells nothing about where it comes from
@@ -36,18 +35,17 @@ PRECISION = 1e-4
 PUSHES_MAX = 5_000
 CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
-# Weights of the three rankings, set on the even questions of benchmarks/context.py.
-CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT = 1.0, 0.3, 0.15
+# Weights of the three rankings, set on the training half of benchmarks/context.py.
+CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT = 1.0, 0.5, 0.15
 
+# Of a text after a newline, since the engine looks for a literal faster than for a line's start.
 _PYTHON = re.compile(
-    r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|^([A-Za-z_]\w{2,})[ \t]*[:=](?!=)",
-    re.MULTILINE,
+    r"\n(?:[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|([A-Za-z_]\w{2,})[ \t]*[:=](?!=))"
 )
 _OTHER = re.compile(
-    r"^[ \t]*(?:(?:export|default|pub(?:\([a-z]+\))?|public|private|protected|static|async|abstract"
-    r"|final|inline)[ \t]+)*(?:def|class|function|fn|func|struct|enum|trait|interface|type|module"
-    r"|const|let|var|macro_rules!)[ \t]+(\w+)",
-    re.MULTILINE,
+    r"\n[ \t]*(?:(?:export|default|pub(?:\([a-z]+\))?|public|private|protected|static|async"
+    r"|abstract|final|inline)[ \t]+)*(?:def|class|function|fn|func|struct|enum|trait|interface"
+    r"|type|module|const|let|var|macro_rules!)[ \t]+(\w+)"
 )
 
 
@@ -57,6 +55,15 @@ class Facts:
 
     defines: tuple[str, ...]
     mentions: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scanned:
+    """What one file holds: facts for the map, and for the search terms of so many tokens."""
+
+    facts: Facts
+    terms: str
+    length: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,14 +81,26 @@ def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
     pattern = _PYTHON if path.endswith((".py", ".pyi")) else _OTHER
     parsed = None if pattern is _PYTHON else definitions(path, text[:FILE_CHARS_MAX])
     found = (
-        (match.group(match.lastindex or 0) for match in pattern.finditer(text))
+        (match.group(match.lastindex or 0) for match in pattern.finditer("\n" + text))
         if parsed is None
         else (name for _, name in parsed)
     )
     defines = tuple(sorted({name for name in found if len(name) > 2}))
-    names = sorted([name for name in counted if len(name) > 2 and name.isidentifier()])
-    mentions = {name: counted[name] for name in names}
+    mentions = {
+        name: times for name, times in counted.items() if len(name) > 2 and name.isidentifier()
+    }
     return Facts(defines=defines, mentions=mentions)
+
+
+def scanned(files: Iterable[tuple[str, str]]) -> list[Scanned]:
+    """What files hold that are given as (path, text), in their order."""
+    found = []
+    for path, text in files:
+        counted = tokens(text)
+        said = weighed(counted)
+        facts = scan(path, text, counted)
+        found.append(Scanned(facts=facts, terms=" ".join(said), length=len(said)))
+    return found
 
 
 def build(files: Iterable[tuple[str, str, Facts]]) -> CodeMap:
@@ -96,20 +115,17 @@ def build(files: Iterable[tuple[str, str, Facts]]) -> CodeMap:
         for name, found in definers.items()
         if len(found) <= DEFINERS_MAX
     }
-    weights: list[defaultdict[int, float]] = [defaultdict(float) for _ in ordered]
-    for number, (_, _, facts) in enumerate(ordered):
-        mine, mentions = weights[number], facts.mentions
-        for name in [name for name in mentions if name in useful]:
-            telling, targets = useful[name]
-            share = sqrt(mentions[name]) * telling
-            for target in targets:
-                if target != number:
-                    mine[target] += share
-                    weights[target][number] += share * CALLERS_WEIGHT
+    leads = [
+        _forward(number, facts.mentions, useful) for number, (_, _, facts) in enumerate(ordered)
+    ]
+    both = [defaultdict(float, found) for found in leads]
+    for number, found in enumerate(leads):
+        for target, weight in found:
+            both[target][number] += weight * CALLERS_WEIGHT
     return CodeMap(
         paths=tuple(path for path, _, _ in ordered),
         blobs=tuple(blob for _, blob, _ in ordered),
-        links=tuple(_strongest(found) for found in weights),
+        links=tuple(_shares(_strongest(found)) for found in both),
         path_terms=tuple(tuple(terms(path)) for path, _, _ in ordered),
     )
 
@@ -240,7 +256,7 @@ def _defining(path: str, text: str) -> list[int]:
 
 def _matching(pattern: re.Pattern[str], text: str) -> list[int]:
     found: list[int] = []
-    line, at = 1, 0
+    line, at, text = 0, 0, "\n" + text
     for match in pattern.finditer(text):
         start = match.start(match.lastindex or 0)
         line += text.count("\n", at, start)
@@ -255,8 +271,29 @@ def _telling(name: str) -> float:
     return (3.0 if compound and len(name) >= 8 else 1.0) * (0.1 if name.startswith("_") else 1.0)
 
 
-def _strongest(found: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
-    """The strongest links of a file, as shares of 1."""
-    kept = nsmallest(LINKS_PER_FILE_MAX, ((-weight, number) for number, weight in found.items()))
-    total = sum(weight for weight, _ in kept)
-    return tuple((number, round(weight / total, 6)) for weight, number in kept)
+def _forward(
+    number: int, mentions: Mapping[str, int], useful: Mapping[str, tuple[float, list[int]]]
+) -> list[tuple[int, float]]:
+    """The files that file `number` leads to most, by the names that it mentions."""
+    found: defaultdict[int, float] = defaultdict(float)
+    for name in [name for name in mentions if name in useful]:
+        telling, targets = useful[name]
+        share = sqrt(mentions[name]) * telling
+        for target in targets:
+            found[target] += share
+    found.pop(number, None)
+    return _strongest(found)
+
+
+def _strongest(found: Mapping[int, float]) -> list[tuple[int, float]]:
+    links = list(found.items())
+    if len(links) > LINKS_PER_FILE_MAX:  # before they are sorted: most files have many more
+        least = sorted(found.values())[-LINKS_PER_FILE_MAX]
+        links = [link for link in links if link[1] >= least]
+    links.sort(key=lambda link: (-link[1], link[0]))
+    return links[:LINKS_PER_FILE_MAX]
+
+
+def _shares(links: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+    total = sum(weight for _, weight in links)
+    return tuple((number, round(weight / total, 6)) for number, weight in links)

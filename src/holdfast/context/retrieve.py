@@ -17,7 +17,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from holdfast.context.words import count_terms, terms
+from holdfast.context.words import terms, tokens, weighed
 from holdfast.store import Tx
 
 DocumentKind = Literal["output", "incident"]
@@ -25,10 +25,9 @@ K = TypeVar("K", bound=Hashable)
 S = TypeVar("S", str, tuple[int, str, DocumentKind])
 
 K1, B = 1.2, 0.75
+TITLE_WEIGHT = 2.0  # set, like the weights of codemap, as docs/context.md says
 QUERY_TERMS_MAX = 24
 CANDIDATES_MAX = 400
-TERMS_MAX = 4000
-REPEATS_MAX = 5
 # In fewer rows than this, no term is too common to tell them apart.
 COMMON_ROWS_MIN = 8
 MMR_RELEVANCE = 0.7
@@ -62,16 +61,15 @@ def add_document(
         body=tx.pack(body.encode()),
     )
     if added:
-        kept = _kept(count_terms(f"{title}\n{body}"))
-        tx.run("document.index", id=number, terms=" ".join(kept), scope=_scope(plan))
+        found = weighed(tokens(f"{title}\n{body}"))
+        tx.run("document.index", id=number, terms=" ".join(found), scope=_scope(plan))
 
 
-def add_file(tx: Tx, blob: str, counted: Mapping[str, int], *, facts: bytes = b"") -> None:
-    """Index a source file by git's blob id, with the facts of its scan. Idempotent."""
-    kept = _kept(counted)
+def add_file(tx: Tx, blob: str, terms: str, *, length: int, facts: bytes = b"") -> None:
+    """Index a source file by git's blob id: terms of `length` tokens, and facts. Idempotent."""
     number = tx.number("file.next")
-    if tx.run("file.add", id=number, blob=blob, length=len(kept), facts=facts):
-        tx.run("file.index", id=number, terms=" ".join(kept))
+    if tx.run("file.add", id=number, blob=blob, length=length, facts=facts):
+        tx.run("file.index", id=number, terms=terms)
 
 
 def search(tx: Tx, query: str, *, plan: int, k: int, without: Collection[int] = ()) -> list[Hit]:
@@ -156,7 +154,8 @@ def search_files(tx: Tx, query: str, *, among: Collection[str]) -> dict[str, flo
     frequency: dict[str, int] = {}
     lengths: dict[str, int] = {}
     documents: dict[str, dict[str, int]] = {}
-    for term in dict.fromkeys(terms(query)):
+    weights = emphasis(query)
+    for term in weights:
         rows = [row for row in tx.all("file.with", term=term) if row["blob_id"] in among]
         if not rows or (len(among) >= COMMON_ROWS_MIN and len(rows) * 2 > len(among)):
             continue
@@ -164,7 +163,16 @@ def search_files(tx: Tx, query: str, *, among: Collection[str]) -> dict[str, flo
         for row in rows:
             lengths[row["blob_id"]] = row["length"]
             documents.setdefault(row["blob_id"], {})[term] = row["times"]
-    return bm25(frequency, documents, total=len(among), lengths=lengths)
+    return bm25(frequency, documents, total=len(among), lengths=lengths, weights=weights)
+
+
+def emphasis(query: str) -> dict[str, float]:
+    """How much each term of a query counts: a repeated one more, one of its first line double."""
+    title = set(terms(query.strip().partition("\n")[0]))
+    return {
+        term: (1 + math.log(times)) * (TITLE_WEIGHT if term in title else 1.0)
+        for term, times in Counter(terms(query)).items()
+    }
 
 
 def bm25(
@@ -173,12 +181,13 @@ def bm25(
     *,
     total: int = 0,
     lengths: Mapping[K, int] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> dict[K, float]:
     """The score of every document that shares a term with the query; others are left out.
 
     A query given as a mapping holds how many documents have each term, of `total`; without it both
     are counted over `documents`. `lengths` are needed where `documents` hold the query's terms
-    alone.
+    alone. `weights` are what a term counts, 1 without.
     """
     if not documents:
         return {}
@@ -196,6 +205,7 @@ def bm25(
     scores: dict[K, float] = {}
     for term, having in frequency.items():
         weight = math.log(1 + (rows - having + 0.5) / (having + 0.5)) if having <= rows else 0.0
+        weight *= weights[term] if weights else 1.0
         for key, document in documents.items():
             times = document.get(term, 0)
             if times and weight > 0:
@@ -262,15 +272,6 @@ def _rarest(counted: Mapping[str, int]) -> dict[str, int]:
     """The terms that tell most."""
     rare = sorted(counted, key=lambda term: (counted[term], term))[:QUERY_TERMS_MAX]
     return {term: counted[term] for term in rare}
-
-
-def _kept(counted: Mapping[str, int]) -> list[str]:
-    """The terms of a text as they are indexed: the most frequent, each log2 of its count times.
-
-    More occurrences hardly raise BM25, and each costs room in the index and time in a search.
-    """
-    kept = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:TERMS_MAX]
-    return [term for term, times in kept for _ in range(min(times.bit_length(), REPEATS_MAX))]
 
 
 def _scope(plan: int) -> str:

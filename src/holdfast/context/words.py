@@ -8,14 +8,17 @@ gives the same terms on every machine; a term holds only lower-case letters, dig
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
 TERM_CHARS_MAX = 64
+TOKENS_MAX = 20_000
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _TOKEN = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+")
-_ASCII_TOKEN = re.compile(r"\w+", re.ASCII)
+_ASCII_WORDS = "".join(
+    sign if sign.isalnum() or sign == "_" else " " for sign in map(chr, range(128))
+)
 _IS_CJK = re.compile(rf"[{_CJK}]")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
 
@@ -31,44 +34,41 @@ _EMPTY = frozenset(
 
 def terms(text: str) -> list[str]:
     """The terms of a text in order, repeated as often as they occur."""
-    found: list[str] = []
-    for token in _TOKEN.findall(text):
-        found.extend(_cut(token))
-    return found
-
-
-def count_terms(text: str) -> dict[str, int]:
-    """How often each term occurs; faster than `terms` for long texts, since tokens repeat."""
-    return fold(tokens(text))
+    return " ".join(map(_cut, _TOKEN.findall(text))).split()
 
 
 def tokens(text: str) -> Counter[str]:
     """How often each word, identifier or CJK run occurs, before it is cut into terms."""
-    return Counter((_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text))
+    return Counter(text.translate(_ASCII_WORDS).split() if text.isascii() else _TOKEN.findall(text))
 
 
-def fold(counted: Mapping[str, int]) -> dict[str, int]:
-    """Counted tokens as counted terms."""
-    found: defaultdict[str, int] = defaultdict(int)
-    for token, times in counted.items():
-        for term in _cut(token):
-            found[term] += times
-    return dict(found)
+def weighed(counted: Mapping[str, int]) -> list[str]:
+    """The terms of counted tokens as they are indexed: an entry is the terms of one token.
+
+    A token is there once, from 3 occurrences on twice, from 9 on three times: more hardly raise
+    BM25, and each costs room in the index and time in a search. A term that many identifiers share
+    so weighs more than one that a single identifier repeats.
+    """
+    often = [token for token, times in counted.items() if times >= 3]
+    most = [token for token in often if counted[token] >= 9]
+    return list(map(_cut, [*counted, *often, *most]))[:TOKENS_MAX]
 
 
 @lru_cache(maxsize=200_000)
-def _cut(token: str) -> tuple[str, ...]:
-    """`parseHTTPBody` → its parts and itself; a CJK run → its bigrams and trigrams."""
+def _cut(token: str) -> str:
+    """`parseHTTPBody` → its parts and itself; a CJK run → its bigrams and trigrams; by spaces."""
+    if token.isalpha() and token.islower() and token.isascii():
+        return "" if token in _EMPTY or not 1 < len(token) <= TERM_CHARS_MAX else stem(token)
     if not token.isascii() and _IS_CJK.match(token):
         if len(token) == 1:
-            return (token,)
-        return tuple(
+            return token
+        return " ".join(
             token[start : start + size] for size in (2, 3) for start in range(len(token) - size + 1)
         )
     parts = [part.lower() for part in _PART.findall(token)]
     if len(parts) > 1:
         parts.append("".join(parts))
-    return tuple(
+    return " ".join(
         stem(part) for part in parts if part not in _EMPTY and 1 < len(part) <= TERM_CHARS_MAX
     )
 

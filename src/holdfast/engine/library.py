@@ -12,6 +12,7 @@ from holdfast.context import retrieve
 from holdfast.context.codemap import (
     CodeMap,
     Facts,
+    Scanned,
     decode_facts,
     decode_map,
     encode_facts,
@@ -60,10 +61,11 @@ def known_facts(tx: Tx, blobs: Sequence[str]) -> dict[str, Facts]:
     return found
 
 
-def store_facts(tx: Tx, scanned: Mapping[str, tuple[Facts, Mapping[str, int]]]) -> None:
-    """Remember files by blob id: facts for the map, counted terms for the search. Idempotent."""
-    for blob, (facts, counted) in scanned.items():
-        retrieve.add_file(tx, blob, counted, facts=encode_facts(facts))
+def store_facts(tx: Tx, scanned: Mapping[str, Scanned]) -> None:
+    """Remember files by blob id: facts for the map, weighed terms for the search. Idempotent."""
+    for blob, found in scanned.items():
+        facts = encode_facts(found.facts)
+        retrieve.add_file(tx, blob, found.terms, length=found.length, facts=facts)
 
 
 def store_map(tx: Tx, tree: str, code: CodeMap) -> None:

@@ -7,14 +7,16 @@ lost nothing but the work.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import closing
 from itertools import islice
+from typing import TypeVar
 
 from holdfast.adapters.repository import Repository
-from holdfast.context.codemap import DEFINERS_MAX, CodeMap, Facts, build, scan
-from holdfast.context.words import fold, tokens
+from holdfast.adapters.scanner import Scanner
+from holdfast.context.codemap import DEFINERS_MAX, CodeMap, Facts, Scanned, build
 from holdfast.engine import Engine
 from holdfast.engine.library import known_facts, known_map, store_facts, store_map
 
@@ -24,6 +26,8 @@ BATCH = 200
 BATCH_BYTES = 8_000_000
 HELD_BYTES_MAX = 64_000_000  # of source, whose facts take about four times that in memory
 NONE = Facts(defines=(), mentions={})
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 def read_tree(
@@ -64,24 +68,58 @@ def _indexed(
     engine: Engine,
     repository: Repository,
     batches: Sequence[list[str]],
-    path_of: dict[str, str],
+    path_of: Mapping[str, str],
     redact: Callable[[str], str],
-) -> Iterator[tuple[list[str], dict[str, Facts]]]:
+) -> Iterator[tuple[Sequence[str], dict[str, Facts]]]:
     """Each batch with its facts, scanned and stored where they were not known."""
-    with ThreadPoolExecutor(1) as writing:  # SQLite writes a batch while the next one is scanned
-        pending: Future[None] | None = None
-        for batch in batches:
-            facts = engine.read(known_facts, batch)
-            missing = [blob for blob in batch if blob not in facts]
-            if missing:
-                scanned = _scanned(repository, missing, path_of, redact)
-                facts |= {blob: found for blob, (found, _) in scanned.items()}
-                if pending is not None:
-                    pending.result()
-                pending = writing.submit(engine.call, store_facts, scanned)
-            yield batch, facts
-        if pending is not None:
-            pending.result()
+
+    def read(batch: Sequence[str]) -> tuple[Sequence[str], dict[str, Facts], dict[str, bytes]]:
+        facts = engine.read(known_facts, batch)
+        missing = [blob for blob in batch if blob not in facts]
+        contents = repository.contents(missing) if missing else []
+        return batch, facts, dict(zip(missing, contents, strict=True))
+
+    def scan(
+        texts: tuple[Sequence[str], dict[str, Facts], dict[str, str]],
+    ) -> tuple[Sequence[str], dict[str, Facts], dict[str, Scanned]]:
+        batch, facts, found = texts
+        files = [(path_of[blob], text) for blob, text in found.items()]
+        return batch, facts, dict(zip(found, scanner(files), strict=True))
+
+    # While this thread redacts a batch, git reads the next, the scanner scans and SQLite writes.
+    with (
+        closing(Scanner()) as scanner,
+        ThreadPoolExecutor(1) as reading,
+        ThreadPoolExecutor(1) as scanning,
+        ThreadPoolExecutor(1) as writing,
+    ):
+        texts = (
+            (batch, facts, {blob: _text(content, redact) for blob, content in contents.items()})
+            for batch, facts, contents in _ahead(reading, read, batches)
+        )
+        written: Future[None] | None = None
+        for batch, facts, scanned in _ahead(scanning, scan, texts):
+            if written is not None:
+                written.result()
+            written = writing.submit(engine.call, store_facts, scanned) if scanned else None
+            yield batch, facts | {blob: found.facts for blob, found in scanned.items()}
+        if written is not None:
+            written.result()
+
+
+def _ahead(pool: Executor, work: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
+    """The work on each item in order, done in `pool` while the one before is used."""
+    waiting: deque[Future[U]] = deque()
+    for item in items:
+        waiting.append(pool.submit(work, item))
+        if len(waiting) == 2:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _text(content: bytes, redact: Callable[[str], str]) -> str:
+    return "" if b"\0" in content[:8192] else redact(content.decode(errors="replace"))
 
 
 def _batches(sizes: Mapping[str, int]) -> Iterator[list[str]]:
@@ -102,18 +140,3 @@ def redacted_names(names: list[str], redact: Callable[[str], str]) -> list[str]:
     """File names as they may be shown; one look at all of them when none holds a secret."""
     together = "\0".join(names)
     return names if redact(together) == together else [redact(name) for name in names]
-
-
-def _scanned(
-    repository: Repository,
-    blobs: Sequence[str],
-    path_of: dict[str, str],
-    redact: Callable[[str], str],
-) -> dict[str, tuple[Facts, dict[str, int]]]:
-    scanned = {}
-    for blob, content in zip(blobs, repository.contents(blobs), strict=True):
-        binary = b"\0" in content[:8192]
-        text = "" if binary else redact(content.decode(errors="replace"))
-        counted = tokens(text)
-        scanned[blob] = (scan(path_of[blob], text, counted), fold(counted))
-    return scanned
