@@ -253,7 +253,8 @@ class Writer:
                 heir.done.set()
             else:
                 self._wake()
-            self._state.notify_all()
+            if self._closed:
+                self._state.notify_all()  # else it would wake an idle thread for nothing
         _tell(batch)
 
     def _take(self, batch: list[_Job[Any]]) -> None:
