@@ -74,6 +74,7 @@ class Settings:
 
 
 DEFAULTS = Settings()
+NUMBER_MAX = 1e12
 _SWITCH = MappingProxyType(
     {
         **dict.fromkeys(("1", "true", "on", "yes"), True),
@@ -94,6 +95,10 @@ def load(
         for name, value in values.items():
             found[name] = _coerce(name, value, source)
     found.update({name: value for name, value in flags.items() if value is not None})
+    for name, value in found.items():
+        # Neither NaN nor what no clock, database or sum of money could hold.
+        if isinstance(value, int | float) and not abs(value) <= NUMBER_MAX:
+            raise Refused(f"{name} is {value}; a number is at most {NUMBER_MAX:.0e}")
     return replace(DEFAULTS, **found)
 
 
@@ -106,7 +111,7 @@ def dotenv(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     pairs: dict[str, str] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in _text(path).splitlines():
         text = line.strip().removeprefix("export ").strip()
         if not text or text.startswith("#") or "=" not in text:
             continue
@@ -122,7 +127,9 @@ def _sources(start: Path, environ: Mapping[str, str]) -> list[tuple[str, Mapping
     sources: list[tuple[str, Mapping[str, Any]]] = []
     pyproject, own = start / "pyproject.toml", start / "holdfast.toml"
     if pyproject.is_file():
-        sources.append((str(pyproject), _toml(pyproject).get("tool", {}).get("holdfast", {})))
+        tools = _table(_toml(pyproject).get("tool", {}), f"[tool] of {pyproject}")
+        own_table = _table(tools.get("holdfast", {}), f"[tool.holdfast] of {pyproject}")
+        sources.append((str(pyproject), own_table))
     if own.is_file():
         sources.append((str(own), _toml(own)))
     from_environment = {
@@ -136,9 +143,22 @@ def _sources(start: Path, environ: Mapping[str, str]) -> list[tuple[str, Mapping
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(_text(path))
+    except tomllib.TOMLDecodeError as error:
         raise Refused(f"{path} is not valid TOML: {error}", hint="mend or remove it") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"{path} cannot be read: {error}", hint="mend or remove it") from error
+
+
+def _table(value: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise Refused(f"{name} is no table", hint="mend or remove it")
+    return value
 
 
 def _coerce(name: str, value: Any, source: str) -> Any:

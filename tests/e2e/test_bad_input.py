@@ -29,7 +29,7 @@ from e2e.support import (
 )
 from holdfast.adapters.models import PROVIDERS
 from holdfast.adapters.models.transport import PROBE_S_MAX
-from holdfast.cli.console import plain
+from holdfast.domain.plain import plain
 
 # A refusal is due within 5 s on an idle machine; a test is no benchmark, so it allows for others.
 WITHIN_S = 20.0
@@ -306,6 +306,11 @@ def test_a_full_disk_is_refused_and_loses_nothing(cli: Cli, model: str, tmp_path
         assert "space" in done.err
         (home / "ballast").unlink()
         assert there.store.goals() == 0
+        assert there("goal").code == 0
+        os.system(f"cat /dev/zero > {home}/ballast 2>/dev/null")
+        done = there("goal")  # not even SQLite's index of its log has room
+        assert_refusal(done)
+        assert "no space left" in done.err
     finally:
         os.system(f"umount {home}")
 
@@ -323,6 +328,16 @@ def test_a_folder_that_cannot_be_written_is_refused(cli: Cli, model: str, tmp_pa
         there = Cli(cli.repo, {"HOLDFAST_HOME": str(home / "in")})
         said = refused(there, "run", "Do it", "--model", model)
         assert "HOLDFAST_HOME" in said
+        os.system(f"mount -o remount,rw {home} 2>/dev/null; chmod 700 {home}")
+        shutil.copytree(cli.repo, home / "repo")
+        if os.getuid() == 0:
+            os.system(f"mount -o remount,ro {home}")
+        else:
+            (home / "repo/.git").chmod(0o500)
+        elsewhere = Cli(home / "repo", {"HOLDFAST_HOME": str(tmp_path / "home")})
+        assert "where the goal's branch belongs" in refused(
+            elsewhere, "run", "Do it", "--model", model
+        )
     finally:
         if os.getuid() == 0:
             os.system(f"umount {home}")
@@ -517,6 +532,12 @@ def test_escape_codes_of_a_model_a_tool_and_a_file_never_reach_the_terminal(
         shown = done.out + done.err
         assert plain(shown) == shown, "something hostile got through"
         assert done.code in (0, 1), done.err
+    told = script(calls(("write_file", {"path": "n", "content": "n"})), says(f"Done. {ESCAPES}"))
+    write_script(tmp_path / "model.json", told)
+    assert cli(*words[:4]).code == 5
+    message = git(cli.repo, "log", "-1", "--format=%B", "holdfast/goal-3")
+    assert plain(message) == message
+    assert "\nDone. \\x1b]0;owned" in message
 
 
 def test_json_is_all_that_stdout_carries(cli: Cli, model: str, tmp_path: Path) -> None:
@@ -547,3 +568,16 @@ def test_json_is_all_that_stdout_carries(cli: Cli, model: str, tmp_path: Path) -
         assert found.objects, f"{words} said nothing"
     shutil.rmtree(tmp_path / "repo" / ".git")
     assert cli("why", "a.txt:1", "--json").objects[-1]["type"] == "error"
+
+
+def test_a_demo_without_a_wall_says_so_and_stops(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "git").symlink_to(shutil.which("git") or "")
+    demo = Cli(tmp_path, {"PATH": str(programs)})
+    done = demo("demo")
+    assert (done.code, "Traceback" in done.err) == (2, False), done.err
+    assert "commands have no wall to run behind: bwrap is not installed" in done.err
+    assert "3. Resume" not in done.out
+    told = demo("demo", "--json").result
+    assert (told["code"], told["hint"]) == ("demo_failed", "apt-get install bubblewrap")

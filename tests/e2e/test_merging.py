@@ -165,3 +165,34 @@ def test_a_file_that_one_side_deleted_is_a_conflict_without_markers(tmp_path: Pa
     text = run("context", "preview", str(merge["id"]), "--json").result["text"]
     assert "CONFLICT (modify/delete): list.txt deleted in the" in text
     assert git(repo, "ls-tree", "--name-only", "holdfast/goal-1") == "other.txt"
+
+
+def test_a_conflict_in_a_file_named_by_a_secret_begins_again_and_is_never_told(
+    tmp_path: Path,
+) -> None:
+    secret = "gh" + "p_" + "7Qh2Lw9Xk4Vb1Nc8Zr5Tm3Jd6Pf0Gs2Ha7Ye"
+    repo = make_repo(tmp_path / "repo", {f"{secret}.txt": FILES["list.txt"]})
+    (tmp_path / "plan.toml").write_text(PLAN.replace("list.txt", "*.txt"), encoding="utf-8")
+
+    def side(name: str) -> dict[str, Any]:
+        line = shell(f"sed -i '2s/$/ {name}/' *.txt")
+        return rule(name.title(), line, says(f"{name} is there."), line, says("Again."))
+
+    rules = [side("left"), side("right"), rule("After", says("Nothing to do."))]
+    run = Cli(repo, {"HOLDFAST_MODEL": write_script(tmp_path / "script.json", {"rules": rules})})
+    done = goal(run)
+    assert done.code == 0, done.err
+    assert [task["key"] for task in run("task", "--json").result["tasks"]] == [
+        "left",
+        "right",
+        "after",
+    ]
+    reasons = [row["reason"] for row in run.store.rows("SELECT reason FROM attempts")]
+    assert reasons.count("merge_conflict") == 1
+    assert git(repo, "show", f"holdfast/goal-1:{secret}.txt").splitlines()[1].split()[1:] in (
+        ["left", "right"],
+        ["right", "left"],
+    )
+    for path in run.home.glob("holdfast.db*"):
+        assert secret.encode() not in path.read_bytes()
+    assert secret not in done.out + done.err

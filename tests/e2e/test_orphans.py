@@ -4,6 +4,7 @@ bwrap's second process waits for the first, without end, to set up its users. `-
 holds it there, so that the instant can be hit every time.
 """
 
+import asyncio
 import os
 import subprocess
 import time
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from e2e.support import WAIT_S
 from holdfast.adapters.locks import end_orphans, held, lock_path, try_lock, wait_until_free
+from holdfast.adapters.sandbox import open_sandbox
 
 
 def children(pid: int) -> list[int]:
@@ -85,3 +88,17 @@ def test_an_orphan_of_another_directory_is_left_alone(
     end_orphans(root.parent / "other")
     assert Path(f"/proc/{second}").exists()
     end_orphans(root)
+
+
+def test_a_limit_that_ends_while_the_sandbox_starts_ends_the_command(root: Path) -> None:
+    async def commands() -> None:
+        sandbox = open_sandbox(redact=str)
+        for limit_s in (0.0, 0.001, 0.002, 0.003) * 3:
+            async with asyncio.timeout(WAIT_S):
+                done = await sandbox.run("sleep 1000", root=root, timeout_s=limit_s)
+            assert done.timed_out
+            free = try_lock(root)
+            assert free is not None, "nothing of the command is left"
+            os.close(free)
+
+    asyncio.run(commands())

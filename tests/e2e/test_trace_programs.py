@@ -203,6 +203,59 @@ with trace.session("block"):
     assert by_name["block"].startswith(by_name["app.py"] + "/")
 
 
+PROCESSES = """{first}
+import multiprocessing, sys
+from holdfast import trace
+def work(order):
+    trace.log_decision("waits in memory", "yes")
+    return order["price"] * 2
+def nested():
+    trace.start_session("nested")
+    raise ValueError("nested")
+if __name__ == "__main__":
+    multiprocessing.set_start_method("{method}")
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        started = [multiprocessing.Process(target=work, args=({{"price": p}},)) for p in (None, 2)]
+        started.append(multiprocessing.Process(target=sys.exit, args=(4,)))
+        started.append(multiprocessing.Process(target=nested))
+        for each in started:
+            each.start()
+            each.join()
+    print([each.exitcode for each in started])
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "first"),
+    [
+        ("fork", ""),
+        ("fork", "import holdfast.trace.auto"),
+        ("spawn", "import holdfast.trace.auto"),
+        ("forkserver", "import holdfast.trace.auto"),
+    ],
+)
+def test_what_ends_a_process_of_multiprocessing_is_recorded(
+    tmp_path: Path, method: str, first: str
+) -> None:
+    text = PROCESSES.format(method=method, first=first)
+    plain = program(tmp_path, text, traced=False)
+    via = () if first else ("-m", "holdfast.trace", "run")
+    traced = program(tmp_path, text, via=via, environ={"AGENTLOG_BUFFER_SIZE": "100"})
+    assert (plain.returncode, plain.stdout) == (0, b"[1, 0, 4, 1]\n")
+    assert (traced.returncode, traced.stdout, traced.stderr) == (0, plain.stdout, plain.stderr)
+    sessions, events = rows(tmp_path / FILE)
+    failed, nested = [event for event in events if event.kind == "failure"]
+    assert failed.payload["location"]["function"] == "work"
+    assert failed.payload["locals"]["order"]["entries"]["price"]["value"] is None
+    assert failed.payload["origin"] == "process"
+    assert [event.kind for event in events].count("decision") == 2
+    names = {row["session_id"]: row["agent_name"] for row in sessions}
+    assert names[nested.session_id] == "nested"
+    assert all(row["end_ts"] is not None for row in sessions)
+
+
 def test_hooks_that_stood_before_are_called_and_stand_again(tmp_path: Path) -> None:
     text = """
 import sys, threading, asyncio

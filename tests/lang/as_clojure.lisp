@@ -2519,3 +2519,37 @@
 ;=> ##NaN
 (- ##Inf ##Inf)
 ;=> ##NaN
+(clojure.set/rename-keys {:a 1 :b 2} {:a :b :b :a})
+;=> {:a 2 :b 1}
+(clojure.set/rename-keys {:a 1 :b 2 :c 3} {:a :b})
+;=> {:b 1 :c 3}
+(clojure.set/union #{1} [2 3])
+;=> [2 3 1]
+(clojure.set/union #{1 2} #{2 3} #{3})
+;=> #{1 2 3}
+(clojure.set/union #{1} [2 3] [4 5])
+;=> [4 5 1 2 3]
+(nthrest nil 1)
+;=> nil
+(nthrest [] 1)
+;=> []
+(keys #{})
+;=> nil
+(keys "")
+;=> nil
+(vals #{})
+;=> nil
+(contains? "abc" 1.0)
+;=> true
+(contains? "abc" 3)
+;=> false
+(parse-long "٣")
+;=> 3
+(format "%(05d" -12)
+;=> "(012)"
+(format "% 05d" 12)
+;=> " 0012"
+(format "%-+5d|" 12)
+;=> "+12  |"
+(->> 5 (fn [x] x) fn?)
+;=> true

@@ -130,10 +130,24 @@
 ;=> "\"é\\n\""
 (json/parse-lines "{\"a\":1}\n\nbad\n2")
 ;=> [{"a" 1} nil 2]
-(describe [{:a 1 :b 2} {:a 3}])
-;=> {:count 2, :examples [{:a 1, :b 2} {:a 3}], :item-types [:map], :keys {:a 100, :b 50}, :type :vector}
-(describe "abc")
-;=> {:count 3, :example "abc", :type :string}
+(select-keys (describe [{:a 1 :b 2} {:a 3}]) [:type :count :scanned :item-types])
+;=> {:type "vector", :count 2, :scanned 2, :item-types {"map" 2}}
+(map :pct (vals (:keys (describe [{"event" "turn"} {"event" "done" "ok" true} 5]))))
+;=> [66.7 33.3]
+(get-in (describe [{:a 1} {:a nil}]) [:keys :a])
+;=> {:examples [1 nil], :pct 100.0, :present 2, :types {"integer" 1, "nil" 1}}
+(get-in (describe {:a [1 2]}) [:keys :a])
+;=> {:examples ["[1 2]"], :types {"vector" 1}}
+(describe "héllo")
+;=> {:count 5, :sample "héllo", :type "string"}
+(describe nil)
+;=> {:sample nil, :type "nil"}
+(:scanned (describe (range 2000)))
+;=> 1000
+(count (:keys (describe (zipmap (range 200) (range 200)))))
+;=> 100
+(count (:sample (describe (apply str (repeat 500 "x")))))
+;=> 121
 (type nil)
 ;=> nil
 (type :a)
@@ -151,7 +165,25 @@
 (apropos "blank")
 ;=> ["blank?"]
 (doc "map")
-;=> "(map f coll…)\nf of every item.\n(map inc [1 2]) ;=> [2 3]"
+;=> nil
+(apropos " ")
+;=> []
+(count (filter #{"json" "sequences"} (dir)))
+;=> 2
+budget/remaining
+;=> {}
+((where :a > 1) {:a "x"})
+;=> false
+((where :a <= :b) {:a {}})
+;=> false
+((where :a includes 1) {:a 5})
+;=> false
+((where :a in [nil]) {})
+;=> false
+((where :a in {:x 1}) {:a :x})
+;=> false
+((where :a in #{:x}) {:a "x"})
+;=> true
 (dir "json")
 ;=> ["json/generate-string" "json/parse-lines" "json/parse-string"]
 (doc 'nope)
@@ -270,8 +302,6 @@
 ;=> "1970-01-01 00:00:00"
 (format "%c" 65)
 ;=> "A"
-(format "%5n|")
-;=> "    \n|"
 (format "%-5%|")
 ;=> "%    |"
 (format "%e" 0.0)
@@ -369,7 +399,7 @@
 (apropos "nothing-like-this")
 ;=> []
 (doc 'tool/echo)
-;=> "(tool/echo {…})"
+;=> nil
 (dir 'nothing)
 ;=> []
 (export-meta 'nope)
@@ -414,3 +444,7 @@
 ;=> "aA"
 [:a #_:b :c #_ #_ 1 2]
 ;=> [:a :c]
+(let [{a 0 b 1} [10 20]] [a b])
+;=> [10 20]
+(let [{[x] 0 :as all} [[1] 2]] [x all])
+;=> [1 [[1] 2]]

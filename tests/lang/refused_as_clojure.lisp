@@ -126,3 +126,31 @@
 ;! type_error
 (java.time.Duration/between (java.util.Date. 0) (java.util.Date. 0))
 ;! type_error
+(distinct #{1})
+;! type_error
+(contains? "abc" "b")
+;! type_error
+(subs "abc" 1 nil)
+;! type_error
+(-> 5 #(+ % 1))
+;! invalid_form
+(-> 5 (fn [x] x))
+;! invalid_form
+(cond-> 5 true #(+ % 1))
+;! invalid_form
+(format "%-05d" 1)
+;! type_error
+(format "%05s" "a")
+;! type_error
+(format "%+s" "a")
+;! type_error
+(format "%.2d" 1)
+;! type_error
+(format "%0d" 1)
+;! type_error
+(format "%+ d" 1)
+;! type_error
+(format "%5n")
+;! type_error
+(format "%#d" 1)
+;! type_error

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from holdfast import cli
-from holdfast.cli.look import plain
+from holdfast.domain.plain import plain
 
 
 def test_help_names_every_command_of_the_table(capsys: pytest.CaptureFixture[str]) -> None:

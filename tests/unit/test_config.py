@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.config import DEFAULTS, Settings, dotenv, environment_name, load
+from holdfast.config import DEFAULTS, NUMBER_MAX, Settings, dotenv, environment_name, load
 from holdfast.errors import Refused
 
 
@@ -59,8 +59,22 @@ def test_a_wrong_environment_says_where_it_came_from(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="the environment sets slots to 'many'"):
         load(tmp_path, environ={"HOLDFAST_SLOTS": "many"})
     (tmp_path / "holdfast.toml").write_bytes(b"model = '\xff'")
-    with pytest.raises(Refused, match="is not valid TOML"):
+    with pytest.raises(Refused, match=r"holdfast\.toml cannot be read"):
         load(tmp_path, environ={})
+
+
+@pytest.mark.parametrize("text", ["tool = 1", "[tool]\nholdfast = 1"])
+def test_a_project_file_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(Refused, match="is no table"):
+        load(tmp_path, environ={})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 10**20])
+def test_a_number_that_nothing_could_hold_is_refused(tmp_path: Path, value: float) -> None:
+    with pytest.raises(Refused, match=r"budget_usd is .*; a number is at most 1e"):
+        load(tmp_path, flags={"budget_usd": value}, environ={})
+    load(tmp_path, flags={"budget_usd": NUMBER_MAX}, environ={})
 
 
 def test_every_setting_has_help_and_an_environment_name() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.cli.console import Console
-from holdfast.cli.look import plain
+from holdfast.domain.plain import plain
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"file_hints": (FileHint(path="/x"),)}, r"file_hints\[0\]"),
     ({"policy": Policy(max_turns=-1)}, "max_turns is -1"),
     ({"policy": Policy(attempt_s=-0.5)}, "attempt_s is -0.5"),
+    ({"policy": Policy(check_s=float("nan"))}, "check_s is nan"),
+    ({"policy": Policy(max_attempts=10**13)}, "max_attempts is 1"),
 ]
 
 

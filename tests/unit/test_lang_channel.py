@@ -38,6 +38,21 @@ def test_messages_arrive_whole_and_in_order_however_they_are_cut(
     assert channel.receive() is None
 
 
+def test_a_channel_knows_whether_it_would_have_to_wait(
+    pair: tuple[socket.socket, Channel],
+) -> None:
+    raw, channel = pair
+    assert not channel.arrived
+    raw.sendall(frame(b'{"op":"a"}') + frame(b'{"op":"b"}'))
+    assert channel.arrived
+    channel.receive()
+    assert channel.arrived  # the second frame came with the first and waits in the buffer
+    channel.receive()
+    assert not channel.arrived
+    raw.close()
+    assert channel.arrived  # the end
+
+
 def test_many_threads_may_send() -> None:
     one, other = socket.socketpair()
     with one, other:

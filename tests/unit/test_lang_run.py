@@ -169,12 +169,18 @@ def test_data_is_read_by_name_with_hyphens_for_underscores() -> None:
 
 def test_tools_show_up_in_the_catalogue() -> None:
     tools = {"fetch": Tool(name="fetch", doc="Fetches rows.", signature="(since :string)")}
-    result = run('[(doc "tool/fetch") (apropos "fetch") (dir "tool")]', tools=tools)
-    assert result.value == (
+    result = run('[(doc "tool/fetch") (doc "x") (apropos "fetch") (dir "tool")]', tools=tools)
+    assert result.value == (None, None, ("tool/fetch",), ("tool/fetch",))
+    assert result.prints == (
         "(tool/fetch {…})\n(since :string) Fetches rows.",
-        ("tool/fetch",),
-        ("tool/fetch",),
+        'There is no documentation of "x".',
     )
+
+
+def test_println_shows_what_is_no_text_as_clojure_does() -> None:
+    result = run('(println "a" nil ##Inf ##NaN #"b" :c 1.0)')
+    assert result.prints == ('a nil ##Inf ##NaN #"b" :c 1.0',)
+    assert "budget has no other; it has budget/remaining" in str(run("budget/other").error)
 
 
 def test_a_program_can_ask_for_the_source_of_its_functions() -> None:

@@ -1,14 +1,17 @@
 """State between turns through JSON: functions are stored as source and work again."""
 
 import json
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from holdfast.lang import wire
 from holdfast.lang.api import LangError
+from holdfast.lang.portable import from_host
 from holdfast.lang.run import run
-from holdfast.lang.values import Stored, keyword
+from holdfast.lang.values import Key, Stored, keyword
 
 
 class Session:
@@ -124,3 +127,75 @@ def test_text_that_tells_alike_data_apart() -> None:
     texts = [wire.canonical(each) for each in ([1], [True], [1.0], ["1"], {"b": 1, "a": 2})]
     assert len(set(texts)) == 5
     assert wire.canonical({"b": 1, "a": 2}) == wire.canonical({"a": 2, "b": 1})
+
+
+class Text(str):
+    """A host's own kind of text, equal to a plain one."""
+
+
+PLAIN_ROW = {"id": 1, "name": "n", "share": 0.5, "on": True, "none": None}
+ODD_ROWS: list[dict[Any, Any]] = [
+    {}, {"a": ":k"}, {"a": "$s"}, {":a": 1}, {"$num": "NaN"}, {"$str": ":k"}, {"id": "a\ud800"},
+    {"a\ud800": 1}, {"\ud83d": "\ude00"}, {"a": float("nan")}, {"a": -float("inf")},
+    {"a": 10**400}, {"a": -(10**5000)}, {"a": (1, {"b": 2})}, {"a": [1]}, {"a": {"$str": ":"}},
+    {keyword("id"): 1}, {1: 1}, {True: 1}, {1.0: 1}, {None: 1}, {(1, 2): 1}, {Text("id"): 1},
+    {"id": Text("n")}, {"id": keyword("k")}, {"id": b"n"}, {b"id": 1}, {"id": object()},
+    {"$fn": "f"}, {"$": 1}, {":": ":"}, {"": ""}, OrderedDict(id=1), dict.fromkeys("ab", ""),
+]  # fmt: skip
+
+
+def told(act: Callable[[Any], Any], data: Any) -> str:
+    """What comes out with its kinds, which Python's equality would confuse, or the refusal."""
+    try:
+        return kinds(act(data))
+    except (LangError, TypeError) as refusal:
+        return repr(refusal)
+
+
+def kinds(value: Any) -> str:
+    if isinstance(value, dict):
+        parts = [f"{kinds(key)}: {kinds(item)}" for key, item in value.items()]
+    elif isinstance(value, list | tuple):
+        parts = [kinds(item) for item in value]
+    elif isinstance(value, Key):
+        parts = [kinds(value.value)]
+    else:
+        shown = hex(value) if type(value) is int else repr(value)
+        parts = [shown.partition(" at 0x")[0]]
+    return f"{type(value).__name__}({', '.join(parts)})"
+
+
+@pytest.mark.parametrize("odd", ODD_ROWS, ids=range(len(ODD_ROWS)))
+@pytest.mark.parametrize("act", [from_host, wire.encode, wire.decode])
+def test_rows_are_read_together_as_they_would_be_one_by_one(
+    act: Callable[[Any], Any], odd: dict[Any, Any]
+) -> None:
+    alone = told(act, odd)
+    together = told(act, (PLAIN_ROW, odd, PLAIN_ROW))
+    if alone.startswith(("LangError", "TypeError")):
+        assert together == alone
+    else:
+        plain, outer = told(act, PLAIN_ROW), type(act(())).__name__
+        assert together == f"{outer}({plain}, {alone}, {plain})"
+
+
+@pytest.mark.parametrize("act", [from_host, wire.encode, wire.decode])
+def test_rows_are_copies(act: Callable[[Any], Any]) -> None:
+    row = {"id": 1}
+    out = act((row,))
+    row["id"] = 2
+    assert out[0] == {"id": 1}
+
+
+@pytest.mark.parametrize("act", [wire.encode, wire.decode])
+def test_rows_are_as_bounded_in_depth_as_maps_that_are_read_one_by_one(
+    act: Callable[[Any], Any],
+) -> None:
+    def refused(row: dict[str, int], levels: int) -> bool:
+        value: Any = (row,)
+        for _ in range(levels):
+            value = (value,)
+        return "nested deeper" in told(act, value)
+
+    found = [(refused({"id": 1}, n), refused({"id": 10**400}, n)) for n in range(190, 205)]
+    assert set(found) == {(False, False), (True, True)}

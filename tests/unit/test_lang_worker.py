@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.lang import worker
 from holdfast.lang.api import Hit, LangError, Limits, Result, ToolRecord
-from holdfast.lang.channel import Channel, Message
+from holdfast.lang.channel import HURRY, Channel, Message
 from holdfast.lang.compiler import CodeCache
 from holdfast.lang.conversation import (
     IN_FLIGHT_MAX,
@@ -436,8 +436,25 @@ def test_a_remote_host_asks_and_understands(pair: tuple[Channel, Channel]) -> No
     thread.join()
 
 
-def test_rehearsing_is_a_whole_run() -> None:
+def test_every_rehearsal_is_a_run_without_an_error() -> None:
     worker.rehearse()
+    for source in worker.REHEARSALS:
+        worker.rehearse_alone(source)
+    with pytest.raises(AssertionError, match="arithmetic_error"):
+        worker.rehearse_alone("(/ 1 0)")
+
+
+def test_a_worker_takes_its_job_whether_or_not_it_was_told_to_hurry(
+    pair: tuple[Channel, Channel],
+) -> None:
+    near, far = pair
+    for hurries in (0, 1, 2):
+        for _ in range(hurries):
+            near.send(HURRY)
+        near.send(order("(+ 1 2)"))
+        job = worker.load(far)
+        assert job is not None
+        assert job.source == "(+ 1 2)"
 
 
 def test_a_closed_channel_has_no_job(pair: tuple[Channel, Channel]) -> None:

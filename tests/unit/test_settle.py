@@ -1,7 +1,9 @@
 """Ending attempts: what follows for task, plan and goal, and what a late report may not do."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ import pytest
 from desk import Desk, done, effectful, task
 from holdfast.domain.model import CheckResult, Outcome
 from holdfast.domain.ports import Usage
-from holdfast.engine import brief, claim, expire, holders, pause, renew, settle, shown
+from holdfast.engine import brief, claim, expire, holders, pause, renew, settle, shown, step
+from holdfast.engine.journal import Redo, StepName
 from holdfast.engine.outlook import (
     events,
     goal_result,
@@ -21,6 +24,7 @@ from holdfast.engine.outlook import (
 from holdfast.engine.record import attempt_record, parse_attempt
 from holdfast.errors import NotFound, Refused, Stale
 from holdfast.trace.events import readable
+from holdfast.trace.read import token_summary
 
 PASSED = {"checks": (CheckResult(command="true", verdict="pass"),)}
 
@@ -203,6 +207,27 @@ def test_an_unknown_price_is_unknown_and_not_zero(desk: Desk) -> None:
         "tokens_cached": 0,
         "cost_usd": None,
     }
+
+
+@pytest.mark.parametrize(("price", "cost_usd"), [(None, None), (0, 0.0), (7, 7e-9)])
+def test_a_lost_call_of_unknown_price_leaves_the_cost_unknown(
+    desk: Desk, price: int | None, cost_usd: float | None
+) -> None:
+    goal = desk.goal()
+    granted = desk.claim()
+    desk.intend(granted, kind="model", reserve_tokens=40, reserve_nusd=0)
+    desk.call(expire, granted.fence, reason="died")
+    again = desk.claim()
+    redo = Redo(step=StepName(key="s"), reserve_tokens=40, reserve_nusd=price)
+    desk.call(step, again.fence, [redo])
+    desk.call(expire, again.fence, reason="died")
+    spent = desk.engine.read(goal_result, goal)["usage"]
+    assert (spent["tokens"], spent["cost_usd"]) == (80, cost_usd)
+    with closing(sqlite3.connect(desk.path)) as connection:
+        traced = token_summary(connection, again.fence.session)
+    ledger = desk.rows("SELECT unpriced, cost_nusd FROM attempts WHERE number = 2")[0]
+    assert (traced["unpriced_calls"], traced["cost_nusd"]) == tuple(ledger)
+    assert traced["cost_usd"] == cost_usd
 
 
 RESULTS = [

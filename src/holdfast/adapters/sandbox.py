@@ -373,8 +373,8 @@ async def _end(process: asyncio.subprocess.Process, root: Path) -> None:
     """Kill what is left and wait until the last process of the command is dead."""
     if process.returncode is None:
         process.kill()
-        await process.wait()
-    await asyncio.to_thread(wait_until_free, root)
+    # Together: asyncio waits for the pipes too, which an orphan of this kill would hold for ever.
+    await asyncio.gather(process.wait(), asyncio.to_thread(wait_until_free, root))
 
 
 async def _drain(pipe: asyncio.StreamReader, stream: Capture) -> None:

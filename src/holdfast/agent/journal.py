@@ -76,7 +76,7 @@ class Effectful:
     perform: Callable[[], Awaitable[Performed]]
     writes: bool = False
     reserve_tokens: int = 0
-    reserve_nusd: int = 0
+    reserve_nusd: int | None = 0
     answered: Callable[[str], bytes] | None = None
 
 

@@ -189,7 +189,7 @@ async def _ask_one(job: Job, talk: Conversation, key: str) -> Reply:
             request=talk.delta(),
             perform=perform,
             reserve_tokens=wanted.tokens,
-            reserve_nusd=job.cost(model, wanted) or 0,
+            reserve_nusd=job.cost(model, wanted),
         )
     )
     said = msgspec.json.decode(content, type=Reply)

@@ -161,6 +161,11 @@ async def start(app: App, wish: Wish) -> int:
     _ = app.sandbox  # refuse before a goal exists when commands have no wall
     make_home(app.home)
     repository = open_repository(app, wish.repo)
+    if not os.access(repository.git_dir, os.W_OK):
+        raise Refused(
+            f"cannot write to {repository.git_dir}, where the goal's branch belongs",
+            hint="--repo names a repository of yours",
+        )
     head = repository.head() or ""
     base_tree = repository.tree_of(head) if head else repository.empty_tree()
     dirty = repository.dirty()

@@ -114,19 +114,23 @@ def show_result(console: Console, result: Mapping[str, Any]) -> None:
         said = f"check {check['verdict']}: {check['command']}{note}"
         page.row(page.mark(check["verdict"]), said, indent=4)
     tokens = look.count(spent["tokens"], "token")
-    page.whole(f"branch {result['branch']}, {tokens}, {look.money(spent['cost_usd'])}")
+    branch = f"branch {result['branch']}" if result["commit"] else "nothing changed, so no branch"
+    page.whole(f"{branch}, {tokens}, {look.money(spent['cost_usd'])}")
     page.whole(_next(result))
     console.show(page)
 
 
 def _next(result: Mapping[str, Any]) -> str:
     goal = result["goal"]
-    command = f"git -C {shlex.quote(result['repository'])} diff HEAD...{result['branch']}"
+    command = f"diff HEAD...{result['branch']}" if result["base"] else f"log -p {result['branch']}"
+    look_at = f"holdfast diff {goal}, or git -C {shlex.quote(result['repository'])} {command}"
+    if not result["commit"]:
+        look_at = f"holdfast goal show {goal}"
     match result["outcome"]:
         case "passed":
-            return f"see it: holdfast diff {goal}, or {command}"
+            return f"see it: {look_at}"
         case "unverified":
-            return f"no check proved it; look: holdfast diff {goal}, or {command}"
+            return f"no check proved it; look: {look_at}"
         case "interrupted":
             return f"go on: holdfast resume {goal}"
         case "waiting":

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
-from holdfast.cli.look import plain
+from holdfast.domain.plain import plain
 
 if TYPE_CHECKING:
     from holdfast.cli.page import Page

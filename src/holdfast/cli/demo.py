@@ -20,6 +20,7 @@ import tempfile
 from collections import Counter
 from importlib.resources import files
 from pathlib import Path
+from signal import SIGKILL
 from typing import Any
 
 from holdfast.adapters.repository import Repository
@@ -87,12 +88,10 @@ def _demo(folder: Path, console: Console) -> int:
     with ScriptedServer(script, log=folder / "model-calls.log") as server:
         console.say("1. A repository with a failing test, and a scripted model on the loopback")
         console.say("2. A goal of three tasks; its process kills itself half-way")
-        died = _child(folder, KILL_AT, server)
-        console.say(f"   the process ended with signal {-died[0]}")
+        _child(folder, KILL_AT, server, ends=-SIGKILL)
+        console.say(f"   the process ended with signal {SIGKILL:d}")
         console.say("3. Resume")
-        code, result = _child(folder, 0, server)
-    if code != 0:
-        raise HoldfastError(f"the resumed run ended with exit code {code}", code="demo_failed")
+        result = _child(folder, 0, server, ends=0)
     model_calls = _calls(folder / "model-calls.log", "sha256")
     tool_calls = Counter((folder / "tool-calls.log").read_text(encoding="utf-8").splitlines())
     console.say(f"   goal {result['goal']} is {result['state']}, {result['outcome']}")
@@ -108,7 +107,7 @@ def _demo(folder: Path, console: Console) -> int:
             "type": "demo",
             "goal_state": result["state"],
             "outcome": result["outcome"],
-            "kills": int(died[0] == -9),
+            "kills": 1,
             "resumed": result["resumed"],
             "model_calls": model_calls.total(),
             "repeated_model_calls": _repeated(model_calls),
@@ -143,7 +142,6 @@ def _look_and_undo(
     held = (
         equal
         and found["goal_state"] == "complete"
-        and found["kills"] == 1
         and found["resumed"]
         and not found["repeated_model_calls"]
         and not found["repeated_tool_calls"]
@@ -173,14 +171,28 @@ def _make_repository(folder: Path) -> Repository:
     return Repository.open(repo)
 
 
-def _child(folder: Path, kill_at: int, server: ScriptedServer) -> tuple[int, dict[str, Any]]:
-    """Run the worker process; its exit code and the result object, empty when it was killed."""
+def _child(folder: Path, kill_at: int, server: ScriptedServer, *, ends: int) -> dict[str, Any]:
+    """Run the worker process; the object it ended with, empty when it was killed.
+
+    Raises `HoldfastError` when it did not end as it should, with what it said.
+    """
     words = [sys.executable, "-m", "holdfast.cli.demo_child", str(folder), str(kill_at)]
     done = subprocess.run(  # noqa: S603  our own module
         words, env={**os.environ, **server.environ()}, stdout=subprocess.PIPE, check=False
     )
     lines = done.stdout.decode().splitlines()
-    return done.returncode, json.loads(lines[-1]) if lines else {}
+    said: dict[str, Any] = json.loads(lines[-1]) if lines else {}
+    if done.returncode != ends:
+        code = done.returncode
+        ended = f"signal {-code}" if code < 0 else f"exit code {code}"
+        due = f"signal {-ends:d}" if ends else "exit code 0"
+        raise HoldfastError(
+            f"the demo's process ended with {ended} and not with {due}: "
+            f"{said.get('message', 'see above')}",
+            hint=said.get("hint", ""),
+            code="demo_failed",
+        )
+    return said
 
 
 def _calls(log: Path, key: str) -> Counter[str]:

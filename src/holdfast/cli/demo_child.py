@@ -24,6 +24,7 @@ from holdfast.cli.common import Lines
 from holdfast.cli.console import Console
 from holdfast.config import Settings
 from holdfast.domain.ports import Observation, Tool, ToolSpec, Workspace
+from holdfast.errors import HoldfastError
 
 MODEL = "ollama:scripted"
 
@@ -64,13 +65,16 @@ class Killer:
 
 def main(folder: Path, kill_at: int) -> int:
     console = Console(json=True)
-    app = _build(folder, kill_at, console)
     try:
-        goals = app.engine.read(resumable)
-        goal = goals[0] if goals else asyncio.run(start(app, _wish(folder)))
-        console.emit(work(app, goal, resumed=bool(goals)))
-    finally:
-        app.close()
+        app = _build(folder, kill_at, console)
+        try:
+            goals = app.engine.read(resumable)
+            goal = goals[0] if goals else asyncio.run(start(app, _wish(folder)))
+            console.emit(work(app, goal, resumed=bool(goals)))
+        finally:
+            app.close()
+    except HoldfastError as error:
+        return console.refuse(error.message, hint=error.hint, code=error.code, exit_code=2)
     return 0
 
 

@@ -1,23 +1,20 @@
 """How things look to a person: one way each to write money, tokens, times and states.
 
 Owns the words, glyphs and styles that every page, table and the live view share; knows no layout.
-Text from outside becomes safe here (`clean`, `line`), before anything measures or styles it.
+Text from outside becomes safe here (`clean`, `line`, by `plain`) before it is measured or styled.
 Styles are names that `rich` knows; without a terminal nothing of them is left.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from holdfast.domain.plain import plain
+
 if TYPE_CHECKING:
     from holdfast.domain.ports import Progress
-
-# C0 and C1 controls except newline and tab, DEL, and the bidirectional and line-separator marks.
-_HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-
 
 # State, verdict or outcome → glyph, its form without Unicode, style.
 _LOOKS: Mapping[str, tuple[str, str, str]] = {
@@ -50,11 +47,6 @@ _LOOKS: Mapping[str, tuple[str, str, str]] = {
     "": ("○", "o", "dim"),
 }
 _OTHER = ("−", "-", "dim")
-
-
-def plain(text: str) -> str:
-    """Text that is safe on a terminal: hostile characters become a visible `\\xNN` or `\\uNNNN`."""
-    return _HOSTILE.sub(_visible, text)
 
 
 def glyph(state: str, *, ascii_only: bool = False) -> str:
@@ -126,16 +118,11 @@ def flat(text: str) -> str:
 
 
 def note(progress: Progress) -> str:
-    """Progress as one line."""
+    """Progress as one line, whatever a text in it says."""
     who = f"{progress.task[:30]} | " if progress.task else ""
-    return plain(f"  {who}{progress.text}")
+    return flat(f"  {who}{progress.text}")
 
 
 def head(text: str) -> str:
     """The first line of a text from outside that says anything, safe; "" for none."""
     return next((line(row) for row in text.splitlines() if row.strip()), "")
-
-
-def _visible(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.cli import look
+from holdfast.domain.plain import plain
 
 Part = tuple[str, str]
 
@@ -139,4 +140,4 @@ def _safe(part: Part | str) -> Part:
 def painted(text: str, style: str) -> str:
     """Text made safe, in a style; a style of "" adds nothing."""
     codes = ";".join(_SGR[word] for word in style.split() if word in _SGR)
-    return f"\x1b[{codes}m{look.plain(text)}\x1b[0m" if codes and text else look.plain(text)
+    return f"\x1b[{codes}m{plain(text)}\x1b[0m" if codes and text else plain(text)

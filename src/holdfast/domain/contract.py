@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
+from holdfast.config import NUMBER_MAX
 from holdfast.domain.checks import read_check
 from holdfast.domain.model import TaskSpec
 from holdfast.errors import Refused
@@ -38,9 +39,9 @@ def validate(task: TaskSpec) -> None:
     for index, hint in enumerate(task.file_hints):
         if not _inside(hint.path):
             raise _bad(f"file_hints[{index}]: {hint.path!r} is no path inside the repository")
-    for name in ("max_turns", "attempt_s", "check_s", "checks_s"):
-        if getattr(task.policy, name) < 0:
-            raise _bad(f"policy: {name} is {getattr(task.policy, name)}, below 0")
+    for name, value in vars(task.policy).items():
+        if isinstance(value, int | float) and not 0 <= value <= NUMBER_MAX:  # NaN is neither
+            raise _bad(f"policy: {name} is {value}, and not from 0 to {NUMBER_MAX:.0e}")
 
 
 def allows(effects: Sequence[str] | None, path: str) -> bool:

@@ -29,7 +29,10 @@ class StepName:
 
 @dataclass(frozen=True, kw_only=True)
 class Intend:
-    """Written before an effect that is not pure. `reserve_*` is what the call may cost at most."""
+    """Written before an effect that is not pure. `reserve_*` is what the call may cost at most.
+
+    A reserve of None is a price that is unknown, which is not zero.
+    """
 
     step: StepName
     position: int
@@ -38,7 +41,7 @@ class Intend:
     request: bytes
     tree_before: str = ""
     reserve_tokens: int = 0
-    reserve_nusd: int = 0
+    reserve_nusd: int | None = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +50,7 @@ class Redo:
 
     step: StepName
     reserve_tokens: int = 0
-    reserve_nusd: int = 0
+    reserve_nusd: int | None = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +73,7 @@ class Done:
     tree_after: str = ""
     usage: Usage = field(default_factory=Usage)
     reserve_tokens: int = 0
-    reserve_nusd: int = 0
+    reserve_nusd: int | None = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,17 +114,17 @@ def step(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
             case Intend():
                 _afford(tx, fence, write)
                 _write(tx, fence, write.step, "intend", "", "intend", _intended(tx, write))
-                _reserve(tx, fence, write.reserve_tokens, write.reserve_nusd)
+                _reserve(tx, fence, write.reserve_tokens, write.reserve_nusd or 0)
             case Redo():
                 _afford(tx, fence, write)
-                _write(tx, fence, write.step, "redo", "intended", "redo", _reserved(write))
-                _reserve(tx, fence, write.reserve_tokens, write.reserve_nusd)
+                _write(tx, fence, write.step, "redo", "intended", "redo", _promised(write))
+                _reserve(tx, fence, write.reserve_tokens, write.reserve_nusd or 0)
             case Lose():
                 _give_up(tx, fence, write.step)
                 _write(tx, fence, write.step, "lose", "intended", "lose", {})
             case Done():
                 _write(tx, fence, write.step, "done", "intended", "done", _done(tx, write))
-                _reserve(tx, fence, -write.reserve_tokens, -write.reserve_nusd)
+                _reserve(tx, fence, -write.reserve_tokens, -(write.reserve_nusd or 0))
             case Born():
                 _write(tx, fence, write.step, "done", "", "born", _born(tx, write))
             case Record():
@@ -235,12 +238,17 @@ def _intended(tx: Tx, write: Intend) -> dict[str, Any]:
         "effect": write.effect,
         "request": tx.pack(write.request),
         "tree_before": write.tree_before,
-        **_reserved(write),
+        **_promised(write),
     }
 
 
+def _promised(write: Intend | Redo) -> dict[str, int | None]:
+    """Until its reply is seen, a step costs its reserve, or nobody knows what."""
+    return {**_reserved(write), "cost_nusd": write.reserve_nusd}
+
+
 def _reserved(write: Intend | Redo | Done) -> dict[str, int]:
-    return {"reserve_tokens": write.reserve_tokens, "reserve_nusd": write.reserve_nusd}
+    return {"reserve_tokens": write.reserve_tokens, "reserve_nusd": write.reserve_nusd or 0}
 
 
 def _done(tx: Tx, write: Done) -> dict[str, Any]:

@@ -97,7 +97,10 @@ def previous_end(tx: Tx, task_id: int, *, before: int) -> tuple[int, str]:
 
 
 def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
-    """The object that `run` and `resume` end with, from state alone."""
+    """The object that `run` and `resume` end with, from state alone.
+
+    `commit` is what the branch holds: None while nothing changed, and then there is no branch.
+    """
     goal = need(tx, "goal", id=goal_id)
     tasks = tx.all("task.of_goal", goal=goal_id)
     plans = tx.all("plan.of_goal", goal=goal_id)
@@ -117,6 +120,8 @@ def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
         "outcome": "waiting" if proposed else _outcome(goal, plan_tasks, ends),
         "reason": goal["reason"],
         "branch": _where(goal),
+        "base": goal["base_commit"] or None,
+        "commit": _moved_to(goal),
         "repository": goal["repository"],
         "checks": [
             {"task": task["key"], **msgspec.to_builtins(check)}
@@ -131,6 +136,10 @@ def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
         "created_ms": goal["created_ms"],
         "ended_ms": goal["ended_ms"],
     }
+
+
+def _moved_to(goal: Row) -> str | None:
+    return goal["branch_commit"] if goal["branch_commit"] != goal["base_commit"] else None
 
 
 def _where(goal: Row) -> str:

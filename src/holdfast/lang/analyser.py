@@ -251,6 +251,8 @@ class Analyser:
         if name.startswith("data/") and len(name) > 5:
             self.data.add(name[5:])
             return nodes.Input(start, end, "data", name[5:])
+        if name == "budget/remaining":  # written bare, it is what its call gives
+            return nodes.BuiltinCall(start, end, name, [])
         found = library.resolve(name)
         if isinstance(found, library.Constant):
             return nodes.Const(start, end, found.value)

@@ -97,16 +97,16 @@ def read_all(key: Keyword, rows: Sequence[Value]) -> list[Value] | None:
 
     Text keys answer only when no row has the keyword itself, which would win.
     """
-    if not rows or set(map(type, rows)) != {dict}:
-        return None
     try:
         return list(map(itemgetter(key), rows))
     except KeyError:
-        if any(map(contains, rows, repeat(key))):
-            return None
+        pass
+    except TypeError:  # of all values, only a map takes a keyword or a text in brackets
+        return None
     try:
-        return list(map(itemgetter(key.name), rows))
-    except KeyError:
+        found = list(map(itemgetter(key.name), rows))
+        return None if any(map(contains, rows, repeat(key))) else found
+    except (KeyError, TypeError):
         return None
 
 

@@ -23,6 +23,7 @@ FRAME_ITEMS_MAX = 2_000_000
 _READ_BYTES = 32_768
 
 Message = dict[str, Any]
+HURRY: Message = {"op": "hurry"}  # somebody waits for this worker
 
 
 class ProtocolError(Exception):
@@ -82,6 +83,18 @@ class Channel:
     def quiet(self) -> bool:
         """Whether everything that arrived was part of a frame that was received."""
         return not self._buffer
+
+    @property
+    def arrived(self) -> bool:
+        """Whether a receive would find something at once, be it the end of the stream.
+
+        For a socket without a timeout, which Python would wait for; polling is beyond the walls.
+        """
+        try:
+            self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return bool(self._buffer)
+        return True
 
     def hang_up(self) -> None:
         """End the stream both ways, so that whoever reads or writes it stops; any thread may."""

@@ -1,7 +1,8 @@
 """Source to code, cached by content.
 
 Owns the pipeline reader → analyser → translator, its time limit and the bounded cache. The cache is
-an object that a caller makes or shares; keys are hashes, so source text is not kept alive by it.
+an object that a caller makes or shares; keys are a hash of the text and its limits, so source text
+is not kept alive by it.
 """
 
 from __future__ import annotations
@@ -22,22 +23,25 @@ from holdfast.lang.writer import Code
 CACHE_ENTRIES = 256
 
 
+Key = tuple[bytes, Limits]
+
+
 class CodeCache:
     """The last translations, by content. Thread-safe; holds at most `entries`."""
 
     def __init__(self, entries: int = CACHE_ENTRIES) -> None:
         self.entries = entries
-        self._found: OrderedDict[bytes, Code] = OrderedDict()
+        self._found: OrderedDict[Key, Code] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: bytes) -> Code | None:
+    def get(self, key: Key) -> Code | None:
         with self._lock:
             found = self._found.get(key)
             if found is not None:
                 self._found.move_to_end(key)
             return found
 
-    def put(self, key: bytes, code: Code) -> None:
+    def put(self, key: Key, code: Code) -> None:
         with self._lock:
             self._found[key] = code
             while len(self._found) > self.entries:
@@ -78,11 +82,8 @@ def compile_source(
 ) -> Code:
     """Check and translate, or take the translation of the same content from the cache."""
     names, tool_names = sorted(known), sorted(tools or ())
-    key = sha256(
-        repr((source, names, tool_names, sorted((captures or {}).items()), limits)).encode(
-            "utf-8", "replace"
-        )
-    ).digest()
+    content = repr((source, names, tool_names, sorted((captures or {}).items())))
+    key = sha256(content.encode("utf-8", "replace")).digest(), limits
     found = cache.get(key) if cache is not None else None
     if found is None:
         found = _compile(source, limits, names, tools or {}, captures or {})

@@ -268,7 +268,10 @@ def _primitive_schema(kind: PrimitiveKind, optional: bool) -> dict[str, Any]:
         case "any":
             return {}
         case "keyword":
-            schema: dict[str, Any] = {"type": "string", "pattern": f"^:?{_KEYWORD_NAME}$"}
+            schema: dict[str, Any] = {
+                "type": "string",
+                "pattern": f"^:?{_KEYWORD_NAME}(?![\\s\\S])",
+            }
         case "string" | "int" | "float" | "bool" | "map":
             names = {"int": "integer", "float": "number", "bool": "boolean", "map": "object"}
             schema = {"type": names.get(kind, "string")}

@@ -40,6 +40,7 @@ GRACE_S = 0.25  # the inner wall names line and column, so it gets the first wor
 NAME_CHARS_MAX = 10_000
 _DATA = re.compile(r"data/([^\s()\[\]{}\"',;`~@^\\]+)")
 RECORDED_ROWS_MAX, RECORDED_CHARS_MAX = 10_000, 1_000_000  # beyond, each row is asked for
+_DEFAULTS = vars(Limits())
 IN_FLIGHT_MAX = 1_000  # more parallel branches than an honest worker has threads
 
 
@@ -353,7 +354,7 @@ def job(
         "context": {name: wire.encode(named_input(context, name)) for name in mentioned(source)},
         "memory": wire.encode_memory(memory),
         "history": [wire.encode(value) for value in history],
-        "limits": {name: n for name, n in vars(limits).items() if n != getattr(Limits, name)},
+        "limits": {name: n for name, n in vars(limits).items() if n != _DEFAULTS[name]},
         "tools": tools,
         "final": final,
         "recorded": {},

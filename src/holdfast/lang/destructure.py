@@ -75,8 +75,9 @@ def _vector(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Binding
 
 
 def _map(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Bindings) -> None:
-    whole = _hold(an, nodes.BuiltinCall(pattern.start, pattern.end, "%map", [value]), out)
     pairs = list(zip(pattern.items[::2], pattern.items[1::2], strict=True))
+    source = "%associative" if any(not _word(left) for left, _ in pairs) else "%map"
+    whole = _hold(an, nodes.BuiltinCall(pattern.start, pattern.end, source, [value]), out)
     defaults: dict[str, Form] = {}
     for left, right in pairs:
         if _word(left) == "or":

@@ -132,8 +132,18 @@ def do_defn(an: Analyser, form: Form, scope: Scope, target: Target | None) -> No
 # --- threading ------------------------------------------------------------------------------------
 
 
-def step(form: Form, value: Form, *, last: bool) -> Form:
+def step(an: Analyser, form: Form, value: Form, *, last: bool) -> Form:
     """One step of a pipeline with the value put in first or last place."""
+    names_fn = form.kind == "list" and form.items[0].name == "fn"
+    spelled = names_fn and any(each.kind == "vector" for each in form.items[1:3])
+    if form.kind == "fn" or (spelled and not last):
+        an.problem(
+            "invalid_form",
+            "the value would be put inside the function, not passed to it",
+            form,
+            "wrap the function in parentheses: (-> x (#(+ % 1)))",
+        )
+        return value
     if form.kind != "list":
         return Form("list", form.start, form.end, (form, value))
     items = (*form.items, value) if last else (form.items[0], value, *form.items[1:])
@@ -157,7 +167,7 @@ def do_thread(an: Analyser, form: Form, scope: Scope, target: Target | None) -> 
     if some:
         inner = Scope(scope)
         symbol, bound = hidden(an, inner, form)
-        found = [an.node(step(each, symbol, last=last), inner) for each in steps]
+        found = [an.node(step(an, each, symbol, last=last), inner) for each in steps]
         return nodes.Chain(form.start, form.end, bound, [node, *found])
     bindings: Bindings = []
     inner = Scope(scope)
@@ -165,7 +175,7 @@ def do_thread(an: Analyser, form: Form, scope: Scope, target: Target | None) -> 
         symbol, bound = hidden(an, inner, each)
         bindings.append((bound, node))
         tail = target if index == len(steps) - 1 else None
-        node = an.node(step(each, symbol, last=last), inner, tail)
+        node = an.node(step(an, each, symbol, last=last), inner, tail)
     return nodes.Let(form.start, form.end, bindings, node) if bindings else node
 
 
@@ -181,7 +191,7 @@ def do_cond_thread(an: Analyser, form: Form, scope: Scope, target: Target | None
     for test, each in zip(parts[::2], parts[1::2], strict=True):
         symbol, bound = hidden(an, inner, each)
         bindings.append((bound, node))
-        then = an.node(step(each, symbol, last=name.endswith(">>")), inner)
+        then = an.node(step(an, each, symbol, last=name.endswith(">>")), inner)
         held = nodes.Local(each.start, each.end, bound)
         node = if_node(each, an.node(test, scope), then, held)
     return nodes.Let(form.start, form.end, bindings, node)

@@ -7,6 +7,7 @@ sorted order. Aggregates skip nil and refuse other non-numbers; `sum` of integer
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import cmp_to_key
 from itertools import combinations as _combinations
@@ -241,15 +242,11 @@ def frequencies(coll: Value) -> dict[Any, Value]:
 def group_by(fn: Value, coll: Value) -> dict[Any, Value]:
     items = seq_items(coll)
     grow(len(items) * 2)
-    groups: dict[Any, list[Value]] = {}
-    read = fn if type(fn) is not str else key_of(fn)
-    for item, found in zip(items, results(read, items), strict=True):
-        key = found if type(found) in PLAIN else as_key(found)
-        group = groups.get(key)
-        if group is None:
-            groups[key] = [item]
-        else:
-            group.append(item)
+    found = results(fn if type(fn) is not str else key_of(fn), items)
+    keys = found if PLAIN.issuperset(map(type, found)) else map(as_key, found)
+    groups: defaultdict[Any, list[Value]] = defaultdict(list)
+    for item, key in zip(items, keys, strict=True):
+        groups[key].append(item)
     return {key: tuple(group) for key, group in groups.items()}
 
 
@@ -327,7 +324,7 @@ def sort_by(key: Value, first: Value, *rest: Value) -> Items:
 
 
 def distinct(coll: Value) -> Items:
-    items = positional("distinct", coll) if type(coll) is dict else seq_items(coll)
+    items = positional("distinct", coll)
     grow(len(items))
     found: dict[Any, None] = {}
     for item in items:

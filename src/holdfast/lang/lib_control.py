@@ -12,18 +12,23 @@ from holdfast.lang.callables import as_function
 from holdfast.lang.machine import Ending, current
 from holdfast.lang.portable import from_host
 from holdfast.lang.printer import display, readable
-from holdfast.lang.values import seq_items, type_name
+from holdfast.lang.values import Regex, seq_items, type_name
 
 
 def println(*args: Value) -> None:
-    """Text as it is, nil as nil, collections readably; cut at `print_chars`."""
+    """Text as it is, all else readably, as Clojure has it; cut at `print_chars`."""
     branch = current()
     limit = branch.limits.print_chars
-    text = " ".join(["nil" if arg is None else display(arg, limit) for arg in args])
+    text = " ".join([_printed(arg, limit) for arg in args])
     if len(text) > limit:
         text = text[:limit] + "…"
     branch.spend(1 + len(text) // 64)
     branch.machine.print_text(branch, text)
+
+
+def _printed(value: Value, stop_chars: int) -> str:
+    readably = value is None or type(value) is float or type(value) is Regex
+    return readable(value) if readably else display(value, stop_chars)
 
 
 def prn(*args: Value) -> None:

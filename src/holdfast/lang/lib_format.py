@@ -35,6 +35,7 @@ def format_(template: Value, *args: Value) -> str:
             break
         parts.append(literal)
         at = found.end()
+        _check_flags(found)
         if found[6] in ("n", "%"):
             parts.append(_pad("\n" if found[6] == "n" else "%", found))
             continue
@@ -53,6 +54,27 @@ def format_(template: Value, *args: Value) -> str:
     parts.append(template[at:])
     text_size(sum(map(len, parts)))
     return "".join(parts)
+
+
+# The flags that each conversion takes, as in Java.
+_FLAGS = {
+    "d": "-+ 0,(", "o": "-#0", "x": "-#0", "e": "-#+ 0(", "f": "-#+ 0,(", "g": "-+ 0,(",
+    "s": "-", "b": "-", "c": "-", "h": "-", "t": "-", "%": "-", "n": "",
+}  # fmt: skip
+
+
+def _check_flags(found: re.Match[str]) -> None:
+    """Refuse what Java refuses: flags a conversion does not take, or that contradict each other."""
+    flags, kind = found[3], found[6][0].lower()
+    wrong = [flag for flag in flags if flag not in _FLAGS.get(kind, flags)]
+    wrong += [pair for pair in ("-0", "+ ") if set(pair) <= set(flags)]
+    wrong += [flag for flag in "-0" if flag in flags and not found[4]]
+    if kind in "doxctn%" and found[5]:
+        wrong.append(f".{found[5]}")
+    if kind == "n" and found[4]:
+        wrong.append(found[4])
+    if wrong:
+        raise LangError("type_error", f"format: {found[0]} does not go with {' '.join(wrong)}")
 
 
 def _limit(text: str | None) -> int | None:

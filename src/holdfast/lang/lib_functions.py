@@ -145,17 +145,27 @@ def _same(one: Value, other: Value) -> bool:
 
 
 def _ordered(one: Value, other: Value, holds: Callable[[int], bool]) -> bool:
+    """Values that have no common order fail the test, as nil does: rows need no cleaning first."""
     if one is None or other is None:
         return False
-    return holds(compare(one, other))
+    try:
+        return holds(compare(one, other))
+    except LangError as error:
+        if error.code != "type_error":
+            raise
+        return False
 
 
 def _includes(found: Value, value: Value) -> bool:
     if type(found) is str:
         return type(_bare(value)) is str and _bare(value) in found
-    if found is None:
+    return _member(found, value)
+
+
+def _member(coll: Value, value: Value) -> bool:
+    if not isinstance(coll, tuple | frozenset):
         return False
-    return any(_same(item, value) for item in seq_items(found))
+    return any(_same(item, value) for item in seq_items(coll))
 
 
 WHERE: dict[str, Callable[[Value, Value], bool]] = {
@@ -166,7 +176,7 @@ WHERE: dict[str, Callable[[Value, Value], bool]] = {
     ">=": lambda one, other: _ordered(one, other, lambda order: order >= 0),
     "<=": lambda one, other: _ordered(one, other, lambda order: order <= 0),
     "includes": _includes,
-    "in": lambda one, other: other is not None and _includes(tuple(seq_items(other)), one),
+    "in": lambda one, other: one is not None and _member(other, one),
 }
 
 

@@ -8,19 +8,27 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
-from holdfast.lang.api import Value
+from holdfast.lang.api import LangError, Value
+from holdfast.lang.lib_control import println
 from holdfast.lang.machine import current
-from holdfast.lang.values import Keyword, Symbol, Var, keyword
+from holdfast.lang.values import Keyword, Symbol, Var, keyword, type_name
 
 
-def _name(query: Value) -> str:
+def _name(function: str, query: Value) -> str:
     if isinstance(query, Keyword | Symbol | Var):
         return str(query.name)
-    return str(getattr(query, "lisp_name", "")) or (query if isinstance(query, str) else "")
+    if isinstance(query, FunctionType):
+        return str(getattr(query, "lisp_name", ""))
+    if type(query) is not str:
+        raise LangError("type_error", f"{function} expects a name, got {type_name(query)}")
+    return query
 
 
 def apropos(query: Value) -> tuple[str, ...]:
-    part = _name(query).lower()
+    """Names that contain a text, else names whose doc does; nothing for a blank text."""
+    part = _name("apropos", query).lower().strip()
+    if not part:
+        return ()
     rows = current().machine.catalog()
     hits = [name for name, row in rows.items() if part in name.lower()]
     if not hits:
@@ -28,22 +36,27 @@ def apropos(query: Value) -> tuple[str, ...]:
     return tuple(sorted(hits))
 
 
-def directory(query: Value) -> tuple[str, ...]:
-    wanted = _name(query)
+def directory(*query: Value) -> tuple[str, ...]:
+    """The names of a namespace or group; without one, the namespaces and groups themselves."""
     rows = current().machine.catalog()
-    return tuple(
-        sorted(name for name, row in rows.items() if wanted in (row["group"], *row["aliases"]))
-    )
+    spaces = {name: {row["group"], *row["aliases"]} for name, row in rows.items()}
+    if not query:
+        return tuple(sorted(set().union(*spaces.values())))
+    wanted = _name("dir", query[0])
+    return tuple(sorted(name for name, found in spaces.items() if wanted in found))
 
 
-def doc(query: Value) -> str | None:
-    row = current().machine.catalog().get(_name(query))
+def doc(query: Value) -> None:
+    """Prints usage and doc of a name, as Clojure's `doc` does: a print is what a model sees."""
+    name = _name("doc", query)
+    row = current().machine.catalog().get(name)
     if row is None:
-        return None
-    lines = [row["usage"] or _name(query), row["doc"]]
+        println(f'There is no documentation of "{name}".')
+        return
+    lines = [row["usage"] or name, row["doc"]]
     if row["example"]:
         lines.append(f"{row['example']} ;=> {row['value']}")
-    return "\n".join(line for line in lines if line)
+    println("\n".join(line for line in lines if line))
 
 
 def source(value: Value) -> str | None:
@@ -57,7 +70,7 @@ def source(value: Value) -> str | None:
 
 
 def meta(query: Value) -> dict[Any, Value] | None:
-    row = current().machine.catalog().get(_name(query))
+    row = current().machine.catalog().get(_name("export-meta", query))
     if row is None:
         return None
     return {keyword(key): item for key, item in row.items()}

@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.callables import MISSING, as_function, find_key, has_key, lookup
 from holdfast.lang.lib_colls import ENTRY_BYTES, conj, conj_entry
-from holdfast.lang.lib_seqs import Items, made
+from holdfast.lang.lib_seqs import Items, count_arg, made
 from holdfast.lang.meter import copied, grow
 from holdfast.lang.values import (
     Entry,
@@ -60,8 +60,10 @@ def get_in(container: Value, path: Value, default: Value = None) -> Value:
 def contains(coll: Value, key: Value) -> bool:
     if isinstance(coll, tuple):
         return any(equal(item, key) for item in coll)
-    if coll is None or isinstance(coll, dict | frozenset | str):
+    if coll is None or isinstance(coll, dict | frozenset):
         return has_key(coll, key)
+    if type(coll) is str and type(key) in (int, float):
+        return has_key(coll, count_arg("contains?", key))
     raise LangError("type_error", f"contains? expects a collection, got {type_name(coll)}")
 
 
@@ -77,17 +79,20 @@ def find(coll: Value, key: Value) -> Value:
 
 
 def keys(table: Value) -> Items | None:
-    if isinstance(table, tuple) and not table:
-        return None
-    found = table_of("keys", table)
+    found = _viewed("keys", table)
     return made([unkey(key) for key in sorted_keys(found)]) or None
 
 
 def vals(table: Value) -> Items | None:
-    if isinstance(table, tuple) and not table:
-        return None
-    found = table_of("vals", table)
+    found = _viewed("vals", table)
     return made([found[key] for key in sorted_keys(found)]) or None
+
+
+def _viewed(name: str, table: Value) -> Table:
+    """The map behind a view; of anything without items there is nothing to see, as in Clojure."""
+    if isinstance(table, tuple | frozenset | str) and not table:
+        return {}
+    return table_of(name, table)
 
 
 def entries_of(table: Value) -> Items:
@@ -298,7 +303,11 @@ def union(*groups: Value) -> Value:
     if type(total) is frozenset and all(type(each) is frozenset for each in found):
         grow(sum(map(len, found)) * 3)
         return total.union(*found[1:])
-    for each in found[1:]:
+    # Clojure's own steps: the largest is the base, the last of equals where there are three.
+    sizes = [len(seq_items(each)) for each in found]
+    tied = [index for index, size in enumerate(sizes) if size == max(sizes)]
+    total = found.pop(tied[-1] if len(found) > 2 else tied[0])
+    for each in found:
         total = conj(total, *seq_items(each))
     return total
 
@@ -365,10 +374,12 @@ def _without(coll: Value, item: Value) -> Value:
 
 def rename_keys(table: Value, names: Value) -> Value:
     found = copy_of(table_of("rename-keys", table))
-    for old, new in entries(table_of("rename-keys", names)):
-        if as_key(old) in table:
-            found.pop(as_key(old), None)
-            found[as_key(new)] = table[as_key(old)]
+    renamed = [(as_key(old), new) for old, new in entries(table_of("rename-keys", names))]
+    for old, _ in renamed:
+        found.pop(old, None)
+    for old, new in renamed:
+        if old in table:
+            found[as_key(new)] = table[old]
     return found
 
 

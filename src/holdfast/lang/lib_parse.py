@@ -14,7 +14,7 @@ from holdfast.lang.api import LangError, Value
 from holdfast.lang.lib_numbers import LONG_MAX, LONG_MIN, ceil, floor, number, to_float
 from holdfast.lang.values import type_name
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,40}\Z", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d{1,40}\Z")  # the digits of every script, as in Java
 _DECIMAL = re.compile(
     r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?\Z", re.ASCII
 )

@@ -166,8 +166,8 @@ def split_with(pred: Value, coll: Value) -> Items:
     return (made(items[:size]), made(items[size:]))
 
 
-def nthrest(coll: Value, count: Value) -> Items:
-    return drop(count, coll)
+def nthrest(coll: Value, count: Value) -> Items | None:
+    return drop(count, coll) if coll is not None else None
 
 
 def nthnext(coll: Value, count: Value) -> Items | None:

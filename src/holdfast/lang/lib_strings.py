@@ -59,16 +59,19 @@ def pr_str(*args: Value) -> str:
     return " ".join(map(readable, args))
 
 
-def subs(text: Value, start: Value, end: Value = None) -> str:
+_NOTHING = object()
+
+
+def subs(text: Value, start: Value, end: Value = _NOTHING) -> str:
     whole = strict_text("subs", text)
     low = count_arg("subs", start)
     if low < 0:
         return ""
     if whole.isascii():
-        high = len(whole) if end is None else count_arg("subs", end)
+        high = len(whole) if end is _NOTHING else count_arg("subs", end)
         return whole[low : max(high, low)]
     chars = graphemes(whole)
-    high = len(chars) if end is None else count_arg("subs", end)
+    high = len(chars) if end is _NOTHING else count_arg("subs", end)
     return "".join(chars[low : max(high, low)])
 
 

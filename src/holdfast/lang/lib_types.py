@@ -6,22 +6,26 @@ strings. `type` answers a small fixed vocabulary of keywords and never a host ty
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from holdfast.lang.api import Value
 from holdfast.lang.callables import is_callable
 from holdfast.lang.meter import spend
+from holdfast.lang.printer import display
 from holdfast.lang.values import (
     Entry,
     Keyword,
     Symbol,
     Var,
+    as_key,
     elements,
-    entries,
+    graphemes,
     is_function,
     is_true,
     keyword,
     type_name,
+    unkey,
 )
 
 
@@ -150,36 +154,77 @@ def vector(*items: Value) -> tuple[Value, ...]:
     return items
 
 
-EXAMPLES = 3
-KEYS_SHOWN = 50
+EXAMPLES, EXAMPLE_CHARS = 3, 120
+ROWS_SCANNED, KEYS_SHOWN = 1000, 100
+_KINDS: dict[type, str] = {int: "integer", float: "float"}
+Table = dict[Any, Value]
 
 
-def describe(value: Value) -> dict[Any, Value]:
-    """A summary of a value's shape: type, count, and for rows the coverage of each key in %."""
-    found: dict[Any, Value] = {keyword("type"): type_of(value)}
-    if isinstance(value, str | tuple | dict | frozenset):
-        found[keyword("count")] = len(value)
-    if isinstance(value, dict):
-        found[keyword("keys")] = tuple(pair[0] for pair in entries(value)[:KEYS_SHOWN])
+def describe(value: Value) -> Table:
+    """A bounded summary of a value's shape: type, count, and for each key its coverage in %.
+
+    Of a collection at most `ROWS_SCANNED` items are looked at and `KEYS_SHOWN` keys shown.
+    """
+    found: Table = {"type": _kind(value)}
+    if type(value) is dict:
+        found["count"] = len(value)
+        found["keys"] = _keys([value], present=False)
     elif isinstance(value, tuple | frozenset):
         items = list(value) if isinstance(value, tuple) else elements(value)
+        found["count"] = len(items)
+        items = items[:ROWS_SCANNED]
         spend(len(items))
-        rows = [item for item in items if type(item) is dict]
-        names = sorted({type_name(item) for item in items})
-        found[keyword("item-types")] = tuple(keyword(name) for name in names)
-        if rows:
-            found[keyword("keys")] = _coverage(rows)
-        found[keyword("examples")] = tuple(items[:EXAMPLES])
-    elif value is not None:
-        found[keyword("example")] = value
+        found["scanned"] = len(items)
+        found["item_types"] = _histogram(items)
+        if any(type(item) is dict for item in items):
+            found["keys"] = _keys(items, present=True)
+        found["examples"] = _examples(items)
+    else:
+        if type(value) is str:
+            found["count"] = len(graphemes(value))
+        found["sample"] = _example(value)
+    return _keyed(found)
+
+
+def _keyed(found: Table) -> Table:
+    return {keyword(name): item for name, item in found.items()}
+
+
+def _kind(value: Value) -> str:
+    return _KINDS.get(type(value)) or type_name(value)
+
+
+def _histogram(items: list[Value]) -> Table:
+    return dict(Counter(map(_kind, items)))
+
+
+def _keys(rows: list[Value], *, present: bool) -> Table:
+    values: dict[Any, list[Value]] = {}
+    for row in rows:
+        if type(row) is dict:
+            spend(len(row))
+            for key, item in row.items():
+                if key in values or len(values) < KEYS_SHOWN:
+                    values.setdefault(key, []).append(item)
+    found = {}
+    for key, items in values.items():
+        about: Table = {"types": _histogram(items), "examples": _examples(items)}
+        if present:
+            about |= {"present": len(items), "pct": round(100 * len(items) / len(rows), 1)}
+        found[key] = _keyed(about)
     return found
 
 
-def _coverage(rows: list[dict[Any, Value]]) -> dict[Any, Value]:
-    counts: dict[Any, int] = {}
-    for row in rows:
-        spend(len(row))
-        for key in row:
-            counts[key] = counts.get(key, 0) + 1
-    shown = list(counts.items())[:KEYS_SHOWN]
-    return {key: round(100 * count / len(rows)) for key, count in shown}
+def _examples(items: list[Value]) -> tuple[Value, ...]:
+    shown = dict.fromkeys(as_key(_example(item)) for item in items)
+    return tuple(map(unkey, list(shown)[:EXAMPLES]))
+
+
+def _example(value: Value) -> Value:
+    """The value itself where it is small, else the beginning of its text."""
+    if is_collection(value) or type(value) is str:
+        text = display(value, EXAMPLE_CHARS)
+        if type(value) is not str:
+            return text[:EXAMPLE_CHARS]
+        return value if len(value) <= EXAMPLE_CHARS else text[:EXAMPLE_CHARS] + "…"
+    return value

@@ -101,10 +101,13 @@ def _kwargs(items: Value) -> Value:
     return lib_maps.make_map(*items)
 
 
+def _associative(value: Value) -> Value:
+    """The source of a pattern with keys of its own, which may be positions: `{a 0}`."""
+    return value if isinstance(value, tuple) else _map_source(value)
+
+
 def _map_source(value: Value) -> Value:
     if value is None or type(value) is dict:
-        return value
-    if isinstance(value, tuple):
         return value
     raise LangError("destructure_error", f"a map pattern cannot take apart a {type_name(value)}")
 
@@ -123,6 +126,7 @@ _HIDDEN: tuple[table.RawRow, ...] = (
     ("%rest", "2", _rest, "n", "", "", "", ""),
     ("%kwargs", "1", _kwargs, "n", "", "", "", ""),
     ("%map", "1", _map_source, "1", "", "", "", ""),
+    ("%associative", "1", _associative, "1", "", "", "", ""),
     ("%lookup", "2-3", lookup, "1", "", "", "", ""),
     ("%case", "2", _case, "1", "", "", "", ""),
     ("%reverse-text", "1", reverse_text, "n", "", "", "", ""),
@@ -273,7 +277,7 @@ def namespace_problem(name: str) -> str:
     if not slash or not space or not rest:
         return ""
     short = space.removeprefix("java.time.").removeprefix("java.lang.")
-    if short in _CLASSES:
+    if short in _CLASSES or space == "budget":
         have = [each for each in (*ROWS, *CONSTANTS) if each.startswith(f"{short}/")]
         return f"{short} has no {rest}; it has {' '.join(sorted(have))}"
     if space in NAMESPACES:

@@ -6,10 +6,11 @@ itself is a `Conversation`; the walls are `walls`; the far side is `worker`.
 A worker is re-forked, never reset, between programs that do not belong together: what a program
 left in an interpreter (or did to it, if the inner wall fell) ends with the process. Programs that
 do belong together, such as the turns of one agent, may name a `scope` and then follow each other in
-one process. Measured on 2 cores: the next program of a scope takes 0.25 ms, one in a worker that
-waits ready 0.7 ms, and forking and warming up a successor costs 4 to 5 ms of one core, off the
-caller's path unless all workers are used up (`benchmarks/lisp.md`). Within a scope memory is less
-exact: what an earlier program freed can be used again without being counted.
+one process. Measured on 2 cores: the next program of a scope takes 0.2 ms, one in a worker that
+waits ready 0.7 ms, and one that must wait for its worker to be forked 4 ms (`benchmarks/lisp.md`).
+A caller who finds no worker ready tells one to hurry, and that one leaves out its rehearsal. There
+are no spares: a worker counts from its fork to its kill. Within a scope memory is less exact: what
+an earlier program freed can be used again without being counted.
 
 Invariants: nothing starts before `start` or the first `run`; at most `size` workers are alive;
 callers are served in the order they came; a worker that broke a limit is dead before `run` returns;
@@ -33,7 +34,7 @@ from typing import Any
 
 from holdfast.lang import walls
 from holdfast.lang.api import Host, LangError, Limits, Result, Tool, Value
-from holdfast.lang.channel import Channel, FrameTooLarge, Message, ProtocolError
+from holdfast.lang.channel import HURRY, Channel, FrameTooLarge, Message, ProtocolError
 from holdfast.lang.conversation import Breach, Conversation, Gone, job
 from holdfast.lang.run import NoHost
 from holdfast.lang.worker import EXIT_MEMORY, EXIT_RETIRED
@@ -315,6 +316,8 @@ class _Worker:
         """None once the worker stands behind walls that satisfy `require`, else why not."""
         if not self._ready:
             try:
+                if not self.channel.arrived:
+                    self.channel.send(HURRY)
                 self.channel.sock.settimeout(READY_S)
                 hello = self.channel.receive()
             except (ProtocolError, OSError):

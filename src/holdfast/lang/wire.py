@@ -15,7 +15,10 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from gc import get_referents
+from itertools import chain, repeat
+from math import isfinite
 from types import FunctionType
 from typing import Any
 
@@ -43,6 +46,8 @@ DEPTH_MAX = 200
 INT_PLAIN = 10**4000
 COLLISIONS_MAX = 64
 _LIMITS = Limits()  # made once: decoding is on the path of every tool call
+_FIELDS = frozenset({type(None), bool, int, float, str})
+_NUMERIC = frozenset({int, float})
 _NUMBERS = {"Inf": math.inf, "-Inf": -math.inf, "NaN": math.nan}
 Revive = Callable[[str, dict[str, Value]], Value]
 
@@ -74,6 +79,8 @@ def _encode(value: Value, depth: int) -> Any:
     if kind is Keyword:
         return f":{value.name}"
     if kind is tuple:
+        if _as_they_are(value, depth):
+            return list(map(dict.copy, value))
         return [_encode(item, depth + 1) for item in value]
     if kind is dict:
         return _encode_map(value, depth)
@@ -86,6 +93,31 @@ def _encode(value: Value, depth: int) -> Any:
     if kind is Entry:
         return {"$entry": [_encode(item, depth + 1) for item in value]}
     return _encode_rare(value, depth)
+
+
+def _as_they_are(rows: Sequence[Any], depth: int) -> bool:
+    """Whether these are maps of texts to plain fields that encode as themselves.
+
+    Asked of all at once, at the speed of C: what a host hands over is mostly this. The collector
+    visits the values of a map, and its keys only if one of them is no plain text.
+    """
+    if not rows or depth > DEPTH_MAX - 2 or set(map(type, rows)) != {dict}:
+        return False
+    fields = get_referents(*rows)
+    if len(fields) != sum(map(len, rows)) or not _FIELDS.issuperset(map(type, fields)):
+        return False
+    keys = {*chain.from_iterable(rows)}
+    texts = {field for field in fields if type(field) is str}
+    joined = "".join(chain(keys, texts))
+    try:
+        return (
+            all(map(isfinite, [field for field in fields if type(field) in _NUMERIC]))
+            and not any(map(str.startswith, texts, repeat(":")))
+            and not any(map(str.startswith, keys, repeat((":", "$"))))
+            and whole(joined) is joined
+        )
+    except OverflowError:  # an integer beyond floats may be beyond readers of JSON too
+        return False
 
 
 def _encode_map(value: dict[Any, Value], depth: int) -> Any:
@@ -191,6 +223,8 @@ def _decode(data: Any, depth: int, revive: Revive, limits: Limits) -> Value:
     if kind is str:
         return keyword(data[1:]) if len(data) > 1 and data[0] == ":" else whole(data)
     if kind is list or kind is tuple:
+        if _as_they_are(data, depth):
+            return tuple(map(dict.copy, data))
         return tuple([_decode(item, depth + 1, revive, limits) for item in data])
     if kind is not dict:
         raise LangError("type_error", f"a {kind.__name__} is no encoded value")

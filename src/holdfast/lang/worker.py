@@ -25,14 +25,13 @@ import select
 import signal
 import socket
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NoReturn
 
 from holdfast.lang import walls, wire
 from holdfast.lang.api import Hit, LangError, Limits, Miss, Result, Tool, Value
-from holdfast.lang.channel import Channel, FrameTooLarge, Message
+from holdfast.lang.channel import HURRY, Channel, FrameTooLarge, Message
 from holdfast.lang.compiler import CodeCache
 from holdfast.lang.run import NoHost, run
 
@@ -41,17 +40,21 @@ EXIT_CRASHED, EXIT_MEMORY, EXIT_RETIRED = 70, 71, 72
 PARACHUTE_BYTES = 2_000_000
 # Deep recursion through built-ins took less. The C library keeps 40 MiB of stacks at most.
 STACK_BYTES = 5 * 2**20
-_IDLE_S = 0.0002
+PRACTICE_ROUNDS = 8  # the interpreter has adapted most of the code it runs by then
 _REHEARSAL = '(let [m {:a [1 2 3]}] (->> (:a m) (map inc) (filter odd?) (reduce + 0) (str "x")))'
-_SECOND_REHEARSAL = """
-(defn total [key rows] (reduce + 0 (map key rows)))
-(def found (pmap (fn [i] (tool/rehearse {:i i :name (str "n" i)})) (range 3)))
-(let [[{:keys [i name] :or {name ""}} & more] found
-      groups (->> found (filter :i) (group-by :i) (sort-by first) (mapv second))]
-  (loop [n 0] (when (and (< n 2) (not= n i)) (recur (inc n))))
-  (println name (total :i more))
-  (task "rehearsal" (if (empty? groups) :none {:text (pr-str groups) :set #{1 2.5}})))
-"""
+REHEARSALS = (
+    """
+    (let [[{:keys [i name] :or {name ""}} & more] [{:i 1} {:i 2}]
+          groups (->> more (filter :i) (group-by :i) (sort-by first) (mapv second))]
+      (loop [n 0] (when (and (< n 2) (not= n i)) (recur (inc n))))
+      (println name (pr-str groups)))
+    """,
+    """
+    (defn total [key rows] (reduce + 0 (map key rows)))
+    (task "rehearsal" (if (empty? [1]) :none {:total (total :i [{:i 1}]) :set #{1 2.5}}))
+    """,
+    '(pmap (fn [i] (tool/rehearse {:i i :name (str "n" i)})) (range 3))',
+)
 
 
 def zygote(
@@ -65,15 +68,21 @@ def zygote(
     """
     control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=control_fd)
     parent = os.getppid()
+    with contextlib.suppress(OSError):  # each worker tries again, and says so
+        walls.drop_privileges()
+    walls.prepared_filter()
     rehearse()
     reserve_stacks()
-    walls.prepared_filter()
-    gc.collect()
-    gc.freeze()
+    _settle()
     children: dict[bytes, int] = {}
     dying: list[int] = []
+    practice = [*REHEARSALS] * PRACTICE_ROUNDS
     while os.getppid() == parent:
-        if not select.select([control], [], [], 1.0)[0]:
+        if not select.select([control], [], [], 0 if practice else 1.0)[0]:
+            if practice:
+                rehearse()
+                rehearse_alone(practice.pop())
+                _settle()
             continue
         request, descriptors, _, _ = socket.recv_fds(control, 64, 1)
         if not request:
@@ -93,6 +102,12 @@ def zygote(
             case _:
                 break
     os._exit(0)
+
+
+def _settle() -> None:  # pragma: no cover  # a clean process: no tool measures there
+    """Have no worker's collector touch, and so copy, what the zygote holds."""
+    gc.collect()
+    gc.freeze()
 
 
 def reserve_stacks() -> None:  # pragma: no cover  # a clean process: no tool measures there
@@ -134,18 +149,28 @@ def rehearse() -> None:
         pool.receive()
 
 
+def rehearse_alone(source: str) -> None:
+    """Run a program without a frame, as behind the walls, where no socket can be made."""
+    result = run(source, host=_RehearsalHost(), tools=["rehearse"])
+    assert result.error is None, result.error
+
+
 def work(
     sock: socket.socket,
 ) -> None:  # pragma: no cover  # a clean process: no tool measures there
     """Enter the walls, run the jobs that arrive on `sock` and answer them, until it closes."""
+    channel = Channel(sock)
+    if not channel.arrived:
+        rehearse()
     statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     parachute = [bytes(PARACHUTE_BYTES)]
     standing = walls.enter()
-    channel = Channel(sock)
     channel.send({"op": "ready", "level": standing.level, "reasons": list(standing.reasons)})
     cache = CodeCache()
-    if _idle(sock):
-        run(_SECOND_REHEARSAL, host=_RehearsalHost(), tools=["rehearse"])
+    for source in REHEARSALS:
+        if channel.arrived:
+            break
+        rehearse_alone(source)
     while True:
         try:
             job = load(channel)
@@ -175,6 +200,8 @@ class Job:
 def load(channel: Channel) -> Job | None:
     """The next job, or None when the pool has closed the channel."""
     order = channel.receive()
+    while order == HURRY:  # its arrival was the message
+        order = channel.receive()
     if order is None:
         return None
     limits = Limits(**order["limits"])
@@ -387,23 +414,12 @@ def _fork(
         if os.getppid() == zygote_pid:
             control.close()
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=descriptor)
-            rehearse()
             work(sock)
             code = 0
     except MemoryError:
         code = EXIT_MEMORY
     finally:
         os._exit(code)
-
-
-def _idle(sock: socket.socket) -> bool:  # pragma: no cover  # as above
-    """Whether no job is waiting a moment after the worker was ready: then there is time."""
-    time.sleep(_IDLE_S)
-    try:
-        sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return True
-    return False
 
 
 def _kill(pid: int) -> int:  # pragma: no cover  # a clean process: no tool measures there

@@ -72,7 +72,7 @@ def _meaning(error: sqlite3.DatabaseError, path: Path) -> HoldfastError:
             f"the store {path} is damaged: {text}",
             hint=f"restore the last backup: holdfast restore --home {path.parent}",
         )
-    if "full" in text:
+    if "full" in text or ("disk I/O" in text and _is_full(path)):
         return Unavailable(
             f"no space left to write {path}; nothing of this step was stored",
             hint="free some space, then `holdfast resume`",
@@ -83,6 +83,12 @@ def _meaning(error: sqlite3.DatabaseError, path: Path) -> HoldfastError:
     if "locked" in text or "busy" in text or "disk I/O" in text:
         return Unavailable(f"the store {path} does not answer: {text}", hint="try again")
     return HoldfastError(f"the store {path} refused a statement: {text}", code="store_error")
+
+
+def _is_full(path: Path) -> bool:
+    """Whether SQLite's own index of the log, 32 KB, has no room: it calls that an I/O error."""
+    found = os.statvfs(path.parent)
+    return found.f_bavail * found.f_frsize < 1 << 16
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -172,6 +172,7 @@ VALUES (:task, :attempt, :take, :worker, :model, :target, :lease_until_ms, :now)
 UPDATE attempts SET state = :target, outcome = :outcome, failure = :failure, reason = :reason,
                     report = :report, ended_ms = :now,
                     tokens_in = tokens_in + :orphan_tokens, cost_nusd = cost_nusd + :orphan_nusd,
+                    unpriced = unpriced + :orphan_unpriced,
                     reserved_tokens = 0, reserved_nusd = 0
 WHERE task_id = :task AND number = :attempt AND state = :source;
 -- name: attempt.get
@@ -197,7 +198,9 @@ UPDATE attempts SET reserved_tokens = reserved_tokens + :tokens,
                     reserved_nusd = reserved_nusd + :nusd
 WHERE task_id = :task AND number = :attempt;
 -- name: attempt.orphans
-SELECT key, position, reserve_tokens, reserve_nusd FROM steps
+-- A step that an earlier version intended says in its reserve alone what it may cost.
+SELECT key, position, reserve_tokens, coalesce(cost_nusd, nullif(reserve_nusd, 0)) AS cost_nusd
+FROM steps
 WHERE task_id = :task AND take = :take AND attempt = :attempt AND state = 'intended'
   AND (reserve_tokens > 0 OR reserve_nusd > 0)
 ORDER BY position;
@@ -208,9 +211,9 @@ ORDER BY position DESC, generation DESC;
 
 -- name: transition.step.intend
 INSERT INTO steps (task_id, take, key, generation, position, kind, effect, state, attempt, request,
-                   tree_before, reserve_tokens, reserve_nusd, intended_ms)
+                   tree_before, reserve_tokens, reserve_nusd, cost_nusd, intended_ms)
 VALUES (:task, :take, :key, :generation, :position, :kind, :effect, :target, :attempt, :request,
-        :tree_before, :reserve_tokens, :reserve_nusd, :now);
+        :tree_before, :reserve_tokens, :reserve_nusd, :cost_nusd, :now);
 -- name: transition.step.born
 INSERT INTO steps (task_id, take, key, generation, position, kind, effect, state, attempt, request,
                    result, result_sha256, tree_before, tree_after, intended_ms, done_ms)
@@ -226,7 +229,7 @@ WHERE task_id = :task AND take = :take AND key = :key AND generation = :generati
   AND reserve_nusd = :reserve_nusd;
 -- name: transition.step.redo
 UPDATE steps SET state = :target, attempt = :attempt, reserve_tokens = :reserve_tokens,
-                 reserve_nusd = :reserve_nusd
+                 reserve_nusd = :reserve_nusd, cost_nusd = :cost_nusd
 WHERE task_id = :task AND take = :take AND key = :key AND generation = :generation
   AND state = :source AND attempt < :attempt;
 -- name: transition.step.lose

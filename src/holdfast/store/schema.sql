@@ -161,7 +161,7 @@ CREATE TABLE steps (
     tokens_in      INTEGER NOT NULL DEFAULT 0,
     tokens_out     INTEGER NOT NULL DEFAULT 0,
     tokens_cached  INTEGER NOT NULL DEFAULT 0,
-    cost_nusd      INTEGER,                    -- NULL: unknown
+    cost_nusd      INTEGER,                    -- its reserve till it is done; NULL: unknown
     estimated      INTEGER NOT NULL DEFAULT 0,
     reserve_tokens INTEGER NOT NULL DEFAULT 0,
     reserve_nusd   INTEGER NOT NULL DEFAULT 0,

@@ -1,10 +1,10 @@
-"""The four ways an exception ends a piece of a program unseen, each hooked, each chained.
+"""The five ways an exception ends a piece of a program unseen, each hooked, each chained.
 
-Owns `sys.excepthook`, `threading.excepthook`, `sys.unraisablehook` and asyncio's handler of lost
-exceptions. Does not own what is recorded. Invariants: the hook that stood before always runs, with
-the same arguments, whatever happens here; a failure inside a hook is never reported through it;
-`uninstall` restores only what is still ours; asyncio is patched when the program imports it, never
-imported for its own sake.
+Owns `sys.excepthook`, `threading.excepthook`, `sys.unraisablehook`, asyncio's handler of lost
+exceptions and the end of a process of `multiprocessing`. Does not own what is recorded. Invariants:
+the hook that stood before always runs, with the same arguments, whatever happens here; a failure
+inside a hook is never reported through it; `uninstall` restores only what is still ours; asyncio
+and multiprocessing are met when the program imports them, never imported for their own sake.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -20,18 +20,24 @@ from importlib.util import find_spec
 from types import ModuleType, TracebackType
 from typing import Any
 
-_LOOPS = "asyncio.base_events"
+_LOOPS, _PROCESSES = "asyncio.base_events", "multiprocessing.util"
+_FIRST_AT_EXIT = 100  # the standard library's own finalizers stop at 15
 
 # Records one exception: what, how it came, and the session it belongs to if that is known.
 Record = Callable[[BaseException, str, str], object]
 
 
 class Hooks:
-    """Installed at most once a process; `record` must not raise. `session` is the ambient id."""
+    """Installed at most once a process; `record` must not raise. `session` is the ambient id.
 
-    def __init__(self, record: Record, session: Callable[[], str]) -> None:
-        self._record, self._session = record, session
-        self._finder = _AsyncioFinder(self)
+    `ends` is called where a process of `multiprocessing` ends, which knows no `atexit`.
+    """
+
+    def __init__(
+        self, record: Record, session: Callable[[], str], ends: Callable[[], None]
+    ) -> None:
+        self._record, self._session, self._ends = record, session, ends
+        self._finder = _LateFinder({_LOOPS: self.patch_asyncio, _PROCESSES: self.meet_processes})
         self._tasks: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._before: dict[str, Any] = {}
         self._ours: dict[str, Any] = {}
@@ -40,19 +46,14 @@ class Hooks:
         self._set("excepthook", sys, "excepthook", self._main)
         self._set("thread", threading, "excepthook", self._thread)
         self._set("unraisable", sys, "unraisablehook", self._unraisable)
-        loops = sys.modules.get(_LOOPS)
-        if loops is not None:
-            self.patch_asyncio(loops)
-        else:
-            sys.meta_path.insert(0, self._finder)
+        self._finder.install()
 
     def uninstall(self) -> None:
         for key, (owner, name) in self._places().items():
             if key in self._ours and getattr(owner, name) is self._ours[key]:
                 setattr(owner, name, self._before[key])
         self._ours.clear()
-        if self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
+        self._finder.uninstall()
 
     def patch_asyncio(self, loops: ModuleType) -> None:
         loop_class = loops.BaseEventLoop
@@ -73,6 +74,27 @@ class Hooks:
 
         self._set("asyncio", loop_class, "call_exception_handler", call_exception_handler)
         self._set("tasks", loop_class, "create_task", create_task)
+
+    def meet_processes(self, util: ModuleType) -> None:
+        """Look at what is being raised where a child ends: it prints that and calls no hook."""
+
+        def begun(hooks: Hooks) -> None:
+            before = sys.exc_info()[1]  # a child may have been forked where one was handled
+
+            def ends() -> None:
+                error = sys.exc_info()[1]
+                exits = issubclass(type(error), SystemExit)
+                if error is not None and error is not before and not exits:
+                    hooks._record(error, "process", "")
+                hooks._ends()
+
+            if hooks._ours:
+                util.Finalize(None, ends, exitpriority=_FIRST_AT_EXIT)
+
+        util.register_after_fork(self, begun)
+        process = sys.modules["multiprocessing.process"].current_process()
+        if getattr(process, "_inheriting", False):  # spawned: it forks no more
+            begun(self)
 
     def entered(self) -> None:
         """A session was opened or closed: note it for the asyncio task that runs, if any."""
@@ -127,25 +149,37 @@ class Hooks:
         self._before["unraisable"](given)
 
 
-class _AsyncioFinder(MetaPathFinder):
-    """Waits for the program to import asyncio's loops, then patches them and steps aside."""
+class _LateFinder(MetaPathFinder):
+    """Hands a module to what waits for it: now if it is loaded, else when the program loads it."""
 
-    def __init__(self, hooks: Hooks) -> None:
-        self._hooks = hooks
+    def __init__(self, meet: Mapping[str, Callable[[ModuleType], None]]) -> None:
+        self._meet = dict(meet)
+
+    def install(self) -> None:
+        for name in [name for name in self._meet if name in sys.modules]:
+            self._meet.pop(name)(sys.modules[name])
+        if self._meet:
+            sys.meta_path.insert(0, self)
+
+    def uninstall(self) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != _LOOPS:
+        met = self._meet.pop(fullname, None)
+        if met is None:
             return None
-        sys.meta_path.remove(self)
+        if not self._meet:
+            self.uninstall()
         spec = find_spec(fullname)
         if spec is not None and spec.loader is not None:
-            load, hooks = spec.loader.exec_module, self._hooks
+            load = spec.loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
                 load(module)
-                hooks.patch_asyncio(module)
+                met(module)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]  # this loader only
         return spec

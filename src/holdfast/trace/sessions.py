@@ -24,8 +24,7 @@ class Sessions:
 
     def __init__(self, parent: str = "") -> None:
         self.parent, self.first = parent, ""
-        self._open: dict[str, None] = {}
-        self._pid = os.getpid()
+        self._open: dict[str, int] = {}  # by which process: a fork inherits, it does not own
 
     def current(self) -> str:
         """The ambient session id; empty when there is none yet."""
@@ -34,7 +33,7 @@ class Sessions:
     def enter(self, session_id: str) -> None:
         _current.set(session_id)
         self.first = self.first or session_id
-        self._open[session_id] = None
+        self._open[session_id] = os.getpid()
 
     def nest(self, own: str) -> str:
         """The full id of a new session with this own part, below the ambient one."""
@@ -50,8 +49,8 @@ class Sessions:
         self._open.pop(session_id, None)
 
     def left_open(self) -> list[str]:
-        """What this process opened and did not end, innermost first; nothing in a forked child."""
-        return list(reversed(self._open)) if self._pid == os.getpid() else []
+        """What this process opened and did not end, innermost first; nothing that a fork had."""
+        return [name for name, owner in reversed(self._open.items()) if owner == os.getpid()]
 
 
 def remember(error: BaseException, session_id: str) -> None:

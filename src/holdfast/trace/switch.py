@@ -46,7 +46,7 @@ class Switch:
             parent=environ.get("AGENTLOG_PARENT_SESSION", ""),
             entered=lambda: self.hooks.entered(),
         )
-        self.hooks = Hooks(self.recorder.failure, self.recorder.sessions.current)
+        self.hooks = Hooks(self.recorder.failure, self.recorder.sessions.current, self.at_exit)
         self._pid = os.getpid()
 
     def turn_on(self) -> None:

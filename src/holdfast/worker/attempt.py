@@ -24,6 +24,7 @@ from holdfast.agent.loop import Job
 from holdfast.context.bundle import Bundle
 from holdfast.domain.decide import Decision
 from holdfast.domain.model import Claim, Outcome
+from holdfast.domain.plain import plain
 from holdfast.domain.ports import Progress
 from holdfast.engine import brief as store_bundle
 from holdfast.engine import renew, settle
@@ -185,7 +186,8 @@ def _commit(
     """The outcome with its commit, if anything changed; its objects are fetched before.
 
     Work that conflicts with the tip is committed where it began, and a task of its own merges it; a
-    merge that conflicts itself begins again on the new tip, as does a task that asks no model.
+    merge that conflicts itself begins again on the new tip, as does a task that asks no model, and
+    one whose conflict is in a file that no context may name.
     """
     base_tree = workspace.tree_of(claim.base_commit or None)
     if not outcome.tree or outcome.tree == base_tree:
@@ -196,20 +198,20 @@ def _commit(
     ref = f"refs/holdfast/goals/{claim.fence.goal}"
     if tip != claim.base_commit and accepted:
         merged = workspace.merge(base_tree, repository.tree_of(tip), tree)
+        names = ", ".join(merged.conflicts)
         if merged.tree is not None:
             tree = merged.tree
-        elif claim.spec.kind == "agent" and not claim.spec.merges:
+        elif claim.spec.kind == "agent" and not claim.spec.merges and names == shop.redact(names):
             merge = merge_task(shop, claim, repository, tip, merged.conflicts)
             outcome = replace(outcome, tasks=(merge,))
             parents, ref = [claim.base_commit], f"refs/holdfast/conflicts/{claim.fence.task}"
         else:
-            names = shop.redact(", ".join(merged.conflicts))
             return replace(
                 outcome,
                 kind="failed",
                 failure="logic",
                 reason="merge_conflict",
-                detail=f"the goal's branch changed the same lines: {names}",
+                detail=f"the goal's branch changed the same lines: {shop.redact(names)}",
                 fresh=True,
             )
     if claim.spec.merges and accepted:
@@ -259,11 +261,11 @@ async def _keep_lease(
 def _message(claim: Claim, outcome: Outcome) -> str:
     """A commit message whose trailers lead back to the journal."""
     spec = claim.spec
-    body = [spec.label]
+    body = [plain(spec.label)]
     if outcome.kind not in ("passed", "unverified"):
         body.append(f"Kept work of an attempt that ended {outcome.kind}: {outcome.reason}")
     elif outcome.answer:
-        body.append(outcome.answer.strip())
+        body.append(plain(outcome.answer.strip()))
     trailers = [
         f"Holdfast-Goal: {claim.fence.goal}",
         f"Holdfast-Task: {spec.key}",

@@ -17,7 +17,7 @@ from holdfast.adapters.workspace import merge_in
 from holdfast.agent.briefing import Conflict
 from holdfast.domain.model import Claim, Outcome, TaskSpec
 from holdfast.engine.rows import need, outcome_of, spec_of
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, Refused
 from holdfast.store import Tx
 from holdfast.worker.workshop import Workshop
 
@@ -48,6 +48,9 @@ def begin(shop: Workshop, claim: Claim, repository: Repository, git_dir: Path) -
     private = Repository.open(git_dir)
     if merged.tree is not None:
         return Base(repository=private, tree=merged.tree, conflict=_conflict((), "", "", ""))
+    names = "\0".join(merged.conflicts)
+    if shop.redact(names) != names:  # nothing could look for markers under a name that is hidden
+        raise Refused("a file in conflict has a credential in its name", hint="rename the file")
     there = set(private.files(merged.marked))
     ours = _others(shop, repository, work.parent, commit, merged.conflicts)
     theirs = shop.engine.read(_specs, [claim.spec.merges])

@@ -117,7 +117,7 @@ def _call(shop: Workshop, model: str, key: str, request: ModelRequest) -> Effect
         request=encode(request),
         perform=perform,
         reserve_tokens=reserve.tokens,
-        reserve_nusd=shop.cost(model, reserve) or 0,
+        reserve_nusd=shop.cost(model, reserve),
     )
 
 
