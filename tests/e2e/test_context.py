@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,17 @@ import pytest
 from e2e.support import make_repo, says, write_script
 from holdfast import cli
 from holdfast.app import App, build, context
-from holdfast.app.goals import Wish, start, work
-from holdfast.config import load
+from holdfast.app.goals import Wish, policy, start, work
+from holdfast.config import DEFAULTS, load
+from holdfast.context.limits import bundle_tokens
 from holdfast.context.retrieve import add_document
+from holdfast.context.tokens import counter
+from holdfast.engine import brief, claim
 from holdfast.engine.links import create_link
 from holdfast.engine.listing import task_row
 from holdfast.engine.record import attempt_record
-from holdfast.errors import Refused, Stale
+from holdfast.engine.steering import steers_of
+from holdfast.errors import NotFound, Refused, Stale
 
 FILES = {
     "src/pool.py": "class SocketPool:\n    def acquire(self):\n        return connect()\n",
@@ -129,7 +134,8 @@ def test_a_curated_bundle_says_what_is_what_and_who_to_believe(place) -> None:
     here = place(context="curated")
     work(here.app, here.start(), resumed=False)
     text = context.preview(here.app, 2)["text"]
-    assert "requires, then INDEX.md, then what a person pinned, then refers" in text
+    assert "requires > index > manual > refers" in text
+    assert text.index("## Task find") < text.index("Cite what you use") < text.index("# Task: use")
     assert "## Task find [task 1] · requires · requires: find · trust: a model's output" in text
     assert "Cite what you use by its id" in text
     third = context.preview(here.app, 3)
@@ -161,11 +167,52 @@ def test_pins_and_exclusions_hold_until_they_are_changed_and_say_who_and_why(pla
     assert "left out: excluded by bob: noise" in rows["The plan"]["reason"]
     assert "there is no such file" in rows["src/none.py"]["reason"]
     assert "def connect" in found["text"]
-    for source in ("src/net.py", "The plan", "src/none.py"):
+    context.decide(here.app, 1, "exclude", "nothing", author="bob", reason="typo")
+    assert "excluded by bob: typo" in items(context.preview(here.app, 1))["nothing"]["reason"]
+    for source in ("src/net.py", "The plan", "src/none.py", "nothing"):
         context.decide(here.app, 1, "release", source, author="ada", reason="done")
     plain = context.preview(here.app, 1)
     assert set(items(plain)) == {"The plan", "Files"}
-    assert len(context.decisions(here.app, 1)["steers"]) == 6, "nothing is forgotten"
+    assert len(context.decisions(here.app, 1)["steers"]) == 8, "nothing is forgotten"
+
+
+def test_hinted_files_are_shown_as_items_or_explained_where_curated(place) -> None:
+    here = place(context="curated")
+    hints = 'file_hints = [{path = "src/net.py", reason = "the dialler"}, {path = "new.py"}]'
+    here.start(PLAN.replace('key = "find"', f'key = "find"\n{hints}'))
+    rows = items(context.preview(here.app, 1))
+    assert (rows["src/net.py"]["kind"], rows["src/net.py"]["fate"]) == ("file", "whole")
+    assert rows["src/net.py"]["reason"] == "likely to matter: the dialler"
+    assert "does not exist yet" in rows["new.py"]["reason"]
+
+
+def test_an_excluded_file_is_not_shown_by_the_map_either(place) -> None:
+    here = place(context="curated")
+    here.start()
+    assert "1: class SocketPool" in context.preview(here.app, 1)["text"]
+    context.decide(here.app, 1, "exclude", "src/pool.py", author="bob", reason="old")
+    found = context.preview(here.app, 1)
+    assert "class SocketPool" not in found["text"]
+    assert "excluded by bob: old" in items(found)["src/pool.py"]["reason"]
+
+
+def test_a_dependency_without_an_output_is_explained_and_never_an_empty_item(place) -> None:
+    here = place()
+    here.start()
+    row = items(context.preview(here.app, 2))["Task find"]
+    assert (row["fate"], row["kind"]) == ("out", "requires")
+    assert "it is ready and has no output" in row["reason"]
+    context.decide(here.app, 2, "pin", "Task 1", author="ada", reason="now")
+    row = items(context.preview(here.app, 2))["Task find"]
+    assert (row["fate"], row["tokens"]) == ("out", 0)
+
+
+def test_an_output_that_begins_like_a_reference_is_found_as_it_is(place) -> None:
+    here = place(context="curated")
+    here.start()
+    body = "@socket pool: look in src/net.py"
+    here.app.engine.call(add_document, "output", "3.9", title="t", body=body, task=3, plan=1)
+    assert body in context.preview(here.app, 1)["text"]
 
 
 def test_the_same_approval_of_the_same_data_gives_the_same_hash(place) -> None:
@@ -189,10 +236,19 @@ def test_a_decision_for_once_holds_for_the_next_take_alone(place) -> None:
     here.start()
     context.decide(here.app, 1, "pin", "README.md", author="ada", reason="now", once=True)
     assert "README.md" in items(context.preview(here.app, 1))
-    from holdfast.engine.steering import steers_of
-
     assert here.app.engine.read(steers_of, 1, 1)
     assert not here.app.engine.read(steers_of, 1, 2)
+
+
+def test_a_decision_for_once_reaches_the_take_after_the_one_that_has_its_bundle(place) -> None:
+    here = place()
+    goal = here.start()
+    granted = here.app.engine.call(claim, "w", lease_s=60.0, goal=goal)
+    assert granted is not None
+    here.app.engine.call(brief, granted.fence, b"bundle", base_commit="c", base_tree="t")
+    context.decide(here.app, 1, "pin", "README.md", author="ada", reason="now", once=True)
+    assert not here.app.engine.read(steers_of, 1, granted.fence.take)
+    assert here.app.engine.read(steers_of, 1, granted.fence.take + 1)
 
 
 def test_a_pinned_task_of_another_goal_is_shown_and_a_link_across_plans_counts_as_refers(
@@ -209,6 +265,51 @@ def test_a_pinned_task_of_another_goal_is_shown_and_a_link_across_plans_counts_a
     assert "KESTREL" in context.preview(here.app, 4)["text"]
 
 
+def test_a_byte_pair_vocabulary_can_count_instead_of_pieces(place) -> None:
+    here = place(token_counter="bpe", context="curated")
+    here.start(PLAN.replace("socket pool", "データベース🗄️ <|endoftext|>"))
+    found = context.preview(here.app, 1, tokens=400)
+    assert found["counter"] == "bpe"
+    assert found["tokens"] == counter("bpe")(found["text"]) <= 400
+    assert found["tokens"] != counter("pieces")(found["text"])
+    here.app.close()
+    here.flags["token_counter"] = "fancy"
+    here.app = here.build()
+    with pytest.raises(Refused, match="no token counter"):
+        context.preview(here.app, 1)
+
+
+@pytest.mark.parametrize("source", ["../../etc/passwd", "/etc/passwd", "src/", "src", "a\0b"])
+def test_a_source_that_is_no_file_of_the_tree_is_explained_and_spoils_nothing(
+    place, source: str
+) -> None:
+    here = place()
+    here.start()
+    context.decide(here.app, 1, "pin", source, author="ada", reason="x")
+    row = items(context.preview(here.app, 1))[source]
+    assert (row["fate"], "there is no such file" in row["reason"]) == ("out", True)
+
+
+def test_a_task_that_does_not_exist_cannot_be_pinned(place) -> None:
+    here = place()
+    here.start()
+    with pytest.raises(NotFound, match="no task 99"):
+        context.decide(here.app, 1, "pin", "Task 99", author="ada", reason="x")
+    context.decide(here.app, 1, "pin", "Task use", author="ada", reason="a key")
+
+
+def test_a_source_is_known_by_how_people_type_it(place) -> None:
+    here = place()
+    work(here.app, here.start(), resumed=False)
+    here.start()
+    context.decide(here.app, 4, "pin", "./README.md", author="ada", reason="x")
+    context.decide(here.app, 4, "pin", "task 2", author="ada", reason="x")
+    rows = items(context.preview(here.app, 4))
+    assert {rows["README.md"]["fate"], rows["Task 2"]["fate"]} == {"whole"}
+    with pytest.raises(Refused, match="pinned and excluded"):
+        context.accept(here.app, 4, pins=["task 2"], excludes=["Task 2"], author="ada", reason="x")
+
+
 def test_another_budget_can_be_tried_and_one_too_small_is_refused(place) -> None:
     here = place()
     here.start()
@@ -217,19 +318,40 @@ def test_another_budget_can_be_tried_and_one_too_small_is_refused(place) -> None
     assert small["budget_tokens"] == 60
     with pytest.raises(Refused, match="at least"):
         context.preview(here.app, 1, tokens=3)
+    with pytest.raises(Refused, match="at least"):
+        context.preview(here.app, 1, tokens=0)
     with pytest.raises(Refused, match="positive"):
         context.preview(here.app, 1, tokens=-1)
 
 
 def test_budget_zero_asks_the_model_table_and_unknown_settings_are_refused(place) -> None:
-    here = place(bundle_tokens=0, context="curated")
+    here = place(context="curated")
     here.start()
     assert context.preview(here.app, 1)["budget_tokens"] == 4000, "an unknown model: conservative"
+    assert bundle_tokens("anthropic:claude-x", here.app.settings.bundle_tokens) == 24_000
+    assert bundle_tokens("openai:gpt-5, ollama:small", 0) == 6_000, "each of a chain can read it"
     here.app.close()
     here.flags["context"] = "fancy"
     here.app = here.build()
     with pytest.raises(Refused, match="plain, curated"):
         context.preview(here.app, 1)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"context": "fancy"},
+        {"context_order": "fancy"},
+        {"context_summary": "fancy"},
+        {"token_counter": "fancy"},
+        {"bundle_tokens": -1},
+    ],
+)
+def test_a_setting_that_means_nothing_is_refused_before_there_is_a_goal(
+    flags: dict[str, Any],
+) -> None:
+    with pytest.raises(Refused):
+        policy(replace(DEFAULTS, **flags))
 
 
 def test_two_bundles_are_compared_item_by_item(place) -> None:
@@ -241,6 +363,7 @@ def test_two_bundles_are_compared_item_by_item(place) -> None:
     assert changes["Task find"]["before"] is None
     assert "+I " not in found["text"]
     assert "KESTREL" in found["text"]
+    assert "Files" not in changes, "where an item stands is no difference"
     assert context.compare(here.app, "1.1", "1")["equal"]
 
 
@@ -263,7 +386,12 @@ def test_an_index_is_shown_first_and_its_rules_fail_an_output_that_breaks_them(p
     assert found["items"][0]["source"] == "INDEX.md"
     assert "version 1 by ada" in found["items"][0]["reason"]
     assert "The pool is sacred." in found["text"]
-    context.write_index(here.app, goal, INDEX.replace("KESTREL", "OSPREY"), version=1, author="ada")
+    assert "- must contain: KESTREL" in context.preview(here.app, 1, tokens=60)["text"]
+    context.write_index(here.app, goal, INDEX + "word\n" * 9000, version=1, author="ada")
+    assert "must contain: KESTREL" in context.preview(here.app, 1)["text"], "cut, not forgotten"
+    context.write_index(here.app, goal, INDEX, version=2, author="a\n## d a")
+    assert context.index(here.app, goal)["author"] == "a ## d a"
+    context.write_index(here.app, goal, INDEX.replace("KESTREL", "OSPREY"), version=3, author="ada")
     result = work(here.app, goal, resumed=False)
     assert result["outcome"] == "failed"
     assert "must contain 'OSPREY'" in result["tasks"][0]["detail"]
@@ -370,6 +498,8 @@ def test_the_names_other_tools_read_answer_with_the_runs_and_their_contexts(plac
     assert (run["status"], run["model"]) == ("unverified", here.model)
     assert used["content_hash"] == run["prompt_hash"]
     assert "KESTREL" in json.loads(used["payload"])["user"]
+    options = {"mode": "plain", "k": 5, "tokens": 4000, "summary": "extract"}
+    assert options.items() <= json.loads(used["options"]).items()
 
 
 def test_the_command_line_previews_steers_and_compares(
@@ -399,3 +529,5 @@ def test_the_command_line_previews_steers_and_compares(
     assert said("preview", "x", code=2) == ""
     assert said("index", "1", "--write", str(here.folder / "none"), *who, code=2) == ""
     assert said("preview", "99", code=2) == ""
+    assert said("preview", "9" * 30, code=2) == "", "no such task, and no number of the store"
+    assert said("preview", "1", "--tokens", "0", code=2) == ""

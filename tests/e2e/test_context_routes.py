@@ -153,10 +153,14 @@ def test_a_bad_link_is_told_in_the_one_error_shape(server: Server, link: Any, co
     ("method", "path", "body", "status"),
     [
         ("GET", "/nowhere", None, 404),
+        ("GET", "/context/links/1/", None, 404),
+        ("POST", "/api/v1/run/", None, 404),
         ("PUT", "/context/links", {}, 405),
         ("GET", "/context/links/one", None, 400),
         ("GET", "/context/links/9999999999999999999999", None, 400),
+        ("GET", "/context/links/1.0", None, 400),
         ("GET", "/context/links/99", None, 404),
+        ("POST", "/tasks/1/context/approve", {"pins": [99]}, 404),
         ("GET", "/context/links/1?x=1", None, 400),
         ("POST", "/tasks/99/context/preview", {}, 404),
         ("POST", "/tasks/1/context/preview", {"k": -1}, 400),
@@ -194,6 +198,7 @@ def test_pages_of_others_and_other_names_of_this_machine_are_turned_away(server:
     form = json.dumps(link).encode()
     assert server.ask("POST", "/context/links", form, content_type="text/plain")[0] == 415
     assert server.ask("POST", "/context/links", b" " * 1_100_000 + form)[0] == 413
+    assert server.ask("GET", "/context/links/1", host=f"LocalHost:{server.port}")[0] == 200
     here = f"http://127.0.0.1:{server.port}"
     assert server.ask("POST", "/context/links", link, origin=here)[0] == 200
     with socket.socket() as elsewhere:
@@ -224,6 +229,10 @@ def test_a_preview_is_what_the_executor_used_and_its_options_try_others(server: 
     nested = server.ok(
         "POST", "/tasks/4/context/preview", {"use_context": True, "options": {"k": 0}}
     )
+    both = server.ok(
+        "POST", "/tasks/4/context/preview", {"include_plan": False, "options": {"k": 0}}
+    )
+    assert (both["options"]["include_plan"], both["options"]["k"]) == (False, 0)
     assert not [one for one in nested["items"] if one["fate"] != "out" and "BM25" in one["reason"]]
 
 

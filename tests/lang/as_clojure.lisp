@@ -2553,3 +2553,15 @@
 ;=> "+12  |"
 (->> 5 (fn [x] x) fn?)
 ;=> true
+(clojure.string/last-index-of "abcabc" "b" 4)
+;=> 4
+(clojure.string/last-index-of "abcabc" "bc" 3)
+;=> 1
+(clojure.string/last-index-of "abc" "" 9)
+;=> 3
+(clojure.string/last-index-of "abc" "")
+;=> 3
+(clojure.string/last-index-of "abc" "" -1)
+;=> nil
+(clojure.string/last-index-of "ababa" "a" 3.9)
+;=> 2

@@ -346,8 +346,6 @@ tool/x/y
 ;! type_error 1:10
 (json/generate-string {1.5 2})
 ;! type_error 1:1
-(source 'nope)
-;! unbound_var 1:1
 ([1 2] :a)
 ;! type_error 1:1
 (let [[a :foo b] [1]] a)
@@ -420,3 +418,15 @@ tool/x/y
 ;! invalid_form 1:1
 (some-fn)
 ;! arity_error 1:1
+(symbol "a b")
+;! type_error 1:1
+(symbol "nil")
+;! type_error 1:1
+(symbol "1a")
+;! type_error 1:1
+(symbol "a\n(b)")
+;! type_error 1:1
+(let [{:keys [a]} [1 2]] a)
+;! destructure_error 1:7
+((fn [{:strs [a] :or {a 1}}] a) [])
+;! destructure_error 1:7

@@ -448,3 +448,7 @@ budget/remaining
 ;=> [10 20]
 (let [{[x] 0 :as all} [[1] 2]] [x all])
 ;=> [1 [[1] 2]]
+[(source 'inc) (source 'nope) (source "x")]
+;=> [nil nil nil]
+(str (symbol "ns/a") (symbol :+))
+;=> "ns/a+"

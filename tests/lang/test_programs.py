@@ -1,13 +1,18 @@
 """Source files with the expected value or error inline: `;=> value` and `;! code line:column`."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from holdfast.lang import library
 from holdfast.lang.api import Limits
-from holdfast.lang.cases import load, run_cases, same
+from holdfast.lang.cases import encoded, load, run_cases, same
 from holdfast.lang.meter import ACTIVE, Meter
+from holdfast.lang.pool import SandboxPool
 from holdfast.lang.printer import readable
 from holdfast.lang.run import run
 
@@ -50,6 +55,46 @@ def problem(source: str, expectation: str) -> str:
         )
     finally:
         ACTIVE.reset(token)
+
+
+# A walled worker can load nothing, so what a program needs must be loaded before the walls go up.
+CHILD = """
+import json, sys
+from holdfast.lang.worker import rehearse
+from holdfast.lang.run import run
+rehearse()
+before, late = set(sys.modules), []
+for source in json.load(sys.stdin):
+    if source == "a planted late import":
+        "".encode("cp037")
+    run(source, tools=["echo"])
+    if set(sys.modules) - before:
+        late.append([source, sorted(set(sys.modules) - before)])
+        before = set(sys.modules)
+print(json.dumps(late))
+"""
+
+
+def test_no_program_needs_a_module_that_a_walled_worker_has_not_loaded() -> None:
+    sources = [source for path in FILES for source, _ in chunks(path)]
+    planted = "a planted late import"
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD],
+        input=json.dumps([*sources, planted]),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [source for source, _ in json.loads(child.stdout)] == [planted], child.stdout
+
+
+def test_every_example_gives_behind_the_walls_what_it_gives_without_them() -> None:
+    examples = [row.example for row in library.ROWS.values() if row.example]
+    source = f"[{' '.join(examples)}]"
+    with SandboxPool(1) as pool:
+        inside, outside = pool.run(source), run(source)
+    assert inside.error is None
+    assert encoded(inside.value) == encoded(outside.value)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

@@ -24,6 +24,18 @@ def test_rules_are_read_from_their_block_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    "page",
+    [
+        "```rules\r\nwords at most: 3\r\n```\r\n",
+        "```Rules\nwords at most: 3",
+        "a\n  ```rules\nwords at most: 3\n  ```",
+    ],
+)
+def test_a_block_is_never_overlooked_for_its_line_ends_or_its_end(page: str) -> None:
+    assert rules_of(page) == "words at most: 3"
+
+
+@pytest.mark.parametrize(
     ("rule", "output", "said"),
     [
         ("must contain: a.b", "aXb", "must contain 'a.b'"),
@@ -33,6 +45,7 @@ def test_rules_are_read_from_their_block_alone() -> None:
         ("words at most: 2", "one two three", "has 3 words, at most 2"),
         ("words at most: 3", "one two three", ""),
         ("words at most: many", "one", "cannot be checked"),
+        ("words at most: ²", "one", "cannot be checked"),
         ("be nice", "one", "cannot be checked"),
         ("must contain:", "one", "cannot be checked"),
     ],

@@ -138,16 +138,19 @@ def test_the_schedule_goes_by_priority_then_number_and_by_level_for_bfs(tmp_path
 
 
 def test_a_loop_another_program_wrote_is_reported_and_the_rest_is_scheduled(
-    tmp_path: Path,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with world(tmp_path) as w:
         w.goal(task("a"), task("b"), task("c"), task("d", "c"))
+        assert cli.main(["link", "list", "9" * 30, "--home", str(tmp_path)]) == 2
         with sqlite3.connect(tmp_path / "holdfast.db") as foreign:
             foreign.executemany(
                 "INSERT INTO task_links VALUES (?, ?, 'requires')", [(1, 2), (2, 1), (3, 2)]
             )
         foreign.close()
         found = w.engine.read(requires_dag_schedule, 1)
+    assert cli.main(["link", "schedule", "1", "--home", str(tmp_path)]) == 0
+    assert "a loop: 1 → 2 → 1; remove it: link remove 1 2" in capsys.readouterr().out
     assert found["cycles"] == [{"members": (1, 2), "loop": (1, 2, 1), "remove": (1, 2)}]
     assert set(found["order"]) == {3, 4}
 

@@ -76,11 +76,22 @@ def test_a_term_that_half_the_documents_share_still_finds_in_a_small_plan(w: Wor
     assert found(w, "alpha") == ["1.1"], "FTS5's own bm25() calls this score zero"
 
 
-def test_a_term_of_most_documents_tells_nothing_in_a_big_plan(w: World) -> None:
+def test_a_term_of_most_documents_tells_only_where_no_other_does(w: World) -> None:
     for number in range(1, 12):
         put(w, f"{number}.1", "common " + ("rare" if number == 3 else f"word{number}"))
+    put(w, "12.1", "nothing of it", plan=2)
     assert found(w, "common rare") == ["3.1"]
-    assert found(w, "common") == []
+    assert len(found(w, "common", k=20)) == 11
+    assert found(w, "common", plan=2) == []
+
+
+def test_a_body_that_looks_like_the_name_of_a_blob_is_a_body(w: World) -> None:
+    put(w, "1.1", "@" + "0" * 64)
+    put(w, "2.1", "@pool the socket " + "word " * 2000)
+    (hit,) = w.engine.read(search, "pool", plan=1, k=9)
+    assert hit.body.startswith("@pool the socket")
+    (hit,) = w.engine.read(search, "0" * 64, plan=1, k=9)
+    assert hit.body == "@" + "0" * 64
 
 
 def test_ties_are_in_task_order_whatever_was_written_first(w: World) -> None:

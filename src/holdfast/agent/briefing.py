@@ -6,7 +6,7 @@ outputs, files and settings give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from holdfast.agent import prompts
@@ -14,6 +14,7 @@ from holdfast.agent.chain import chain
 from holdfast.agent.conversation import encode
 from holdfast.agent.edits import format_of
 from holdfast.agent.edits import offered as edit_offers
+from holdfast.context import tokens
 from holdfast.context.bundle import PLAIN, Bundle, Candidate, Rules, fit
 from holdfast.context.steer import Steer, steered, unseen
 from holdfast.domain.checks import read_check
@@ -85,8 +86,9 @@ def brief(
     tools: Sequence[ToolSpec],
     budget_tokens: int,
     conversation_tokens: int = 0,
+    counter: str = "pieces",
 ) -> Bundle:
-    """The bundle of a new take.
+    """The bundle of a new take; `counter` counts what its `budget_tokens` allow.
 
     Raises `Refused` when a file or an input that the task names is not there, or when the task's
     own text is over the budget.
@@ -105,11 +107,13 @@ def brief(
                 hint="a file of the base, or task:KEY with an output",
                 code="missing_input",
             )
+    count = tokens.counter(counter)
     text, items = fit(
-        _head(claim, around.rules, around.conflict),
-        [*_candidates(claim, around), *_pinned(claim, around)],
+        _head(claim, around),
+        [*_candidates(claim, around), *_unseen(claim, around)],
         budget_tokens=budget_tokens,
-        rules=around.rules,
+        rules=_framed(around.rules),
+        count=count,
     )
     names = (*TEMPLATES, *MORE_TEMPLATES.get(task.kind, ()))
     templates = {name: prompts.load(name) for name in names}
@@ -128,6 +132,8 @@ def brief(
         templates=templates,
         items=items,
         budget_tokens=budget_tokens,
+        tokens=count(text),
+        counter=counter,
         conversation_tokens=conversation_tokens,
         undo=around.undo,
     )
@@ -146,8 +152,14 @@ def _system(task: TaskSpec, tools: Sequence[ToolSpec]) -> str:
     return f"{system}\n\n{prompts.fill(prompts.load('calls_json'), tools=listing)}"
 
 
-def _head(claim: Claim, rules: Rules, conflict: Conflict | None) -> str:
-    task = claim.spec
+def _framed(rules: Rules) -> Rules:
+    """Fenced items stand between what they are and how to use them."""
+    frame = prompts.load("context"), prompts.load("context_use")
+    return replace(rules, frame=frame) if rules.fenced else rules
+
+
+def _head(claim: Claim, around: Surroundings) -> str:
+    task, conflict = claim.spec, around.conflict
     if task.planning is not None:
         return f"# Task: {task.label}\n\n{_plan_request(claim.goal_text, task, task.planning)}"
     wanted = task.prompt.strip() or claim.goal_text.strip()
@@ -158,8 +170,9 @@ def _head(claim: Claim, rules: Rules, conflict: Conflict | None) -> str:
     if claim.goal_text.strip() not in task.prompt:
         parts.append(f"It is part of this goal: {claim.goal_text.strip()}")
     parts += [*_background(task), *_proofs(task)]
-    if rules.fenced:
-        parts.append(prompts.load("context"))
+    if around.index_rules:  # what fails an output is never left to the budget of a page
+        rules = "\n".join(f"- {rule}" for rule in around.index_rules.splitlines())
+        parts.append(f"Your answer is checked by these rules of INDEX.md:\n{rules}")
     return "\n\n".join(parts)
 
 
@@ -221,18 +234,21 @@ def _candidates(claim: Claim, around: Surroundings) -> list[Candidate]:
     return steered(found, around.steers)
 
 
-def _pinned(claim: Claim, around: Surroundings) -> list[Candidate]:
-    """Pins of what is no candidate by itself; one that cannot be found is explained, not lost."""
+def _unseen(claim: Claim, around: Surroundings) -> list[Candidate]:
+    """Steers of what is no candidate by itself; one that changes nothing is explained, not lost."""
     found = []
     for steer in unseen(_candidates(claim, around), around.steers):
-        text = around.find(steer.source)
+        text = around.find(steer.source) if steer.verb == "pin" else None
+        gone = "there is no such file or task output"
         found.append(
             Candidate(
                 source=steer.source,
                 kind="pin",
-                reason=f"pinned {steer.words}",
+                reason="pinned " + steer.words if steer.verb == "pin" else "named by a person",
                 text=text or "",
-                excluded="" if text else "there is no such file or task output",
+                excluded=("" if text else gone)
+                if steer.verb == "pin"
+                else "excluded " + steer.words,
             )
         )
     return found
@@ -261,6 +277,8 @@ def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
         )
         for path in dict.fromkeys([*claim.spec.files, *paths])
     ]
+    if around.rules.fenced:
+        found += _hinted(claim, around, {item.source for item in found})
     if around.reflection:
         found.append(
             Candidate(
@@ -271,7 +289,7 @@ def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
             )
         )
     for other in around.related:
-        if other.kind in ("requires", "refers") and other.answer:
+        if other.kind in ("requires", "refers"):
             found.append(
                 Candidate(
                     source=f"Task {other.id}" if other.outside else f"Task {other.key}",
@@ -279,6 +297,7 @@ def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
                     reason=f"{_role(other, inputs)}: {other.title}",
                     text=other.answer,
                     cite=f"task {other.id}",
+                    excluded="" if other.answer else f"it is {other.state} and has no output",
                 )
             )
     plan = [other for other in around.related if not other.outside]
@@ -288,6 +307,22 @@ def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
     if around.files:
         found.append(_tree(around.files))
     return found
+
+
+def _hinted(claim: Claim, around: Surroundings, shown: Collection[str]) -> list[Candidate]:
+    """The files that are likely to matter, behind those that the task names."""
+    return [
+        Candidate(
+            source=hint.path,
+            kind="file",
+            reason=f"likely to matter{': ' if hint.reason else ''}{hint.reason}",
+            text=around.read(hint.path) or "",
+            rank=1,
+            excluded="" if around.read(hint.path) else "it does not exist yet, or has no text",
+        )
+        for hint in {hint.path: hint for hint in claim.spec.file_hints}.values()
+        if hint.path not in shown
+    ]
 
 
 def _by_source(inputs: Mapping[str, str]) -> dict[str, str]:

@@ -40,17 +40,19 @@ Json = dict[str, Any]
 Verb = Literal["pin", "exclude", "release"]
 
 
-def preview(app: App, task: int, *, tokens: int = 0, options: ContextOptions | None = None) -> Json:
+def preview(
+    app: App, task: int, *, tokens: int | None = None, options: ContextOptions | None = None
+) -> Json:
     """The bundle of the task's next attempt, as things stand now.
 
     `options` tries others than the task's own, `tokens` another budget: then the bundle is what an
     attempt with these would get, also when the take that is open has begun with another one.
     """
-    if tokens < 0:
+    if tokens is not None and tokens < 0:
         raise Refused("--tokens must be positive")
     claim, _ = app.engine.read(next_claim, task)
-    if tokens:
-        options = replace(options or claim.spec.policy.context, tokens=tokens)
+    if tokens is not None:  # 0 stands for the settings' size there; here nothing fits into it
+        options = replace(options or claim.spec.policy.context, tokens=tokens or 1)
     bundle, content, recorded = _next(app, task, options)
     return {
         "type": "context",
@@ -61,7 +63,10 @@ def preview(app: App, task: int, *, tokens: int = 0, options: ContextOptions | N
         "sha256": sha256(content).hexdigest(),
         "model": bundle.model,
         "budget_tokens": bundle.budget_tokens,
-        "tokens": count_tokens(bundle.user),
+        "tokens": bundle.tokens or count_tokens(bundle.user),
+        "counter": bundle.counter,
+        "options": msgspec.to_builtins(bundle.options),
+        "order": bundle.order,
         "items": [_shown(item, bundle.user) for item in bundle.items],
         "steers": [
             msgspec.to_builtins(one) for one in app.engine.read(steers_of, task, claim.fence.take)
@@ -128,12 +133,11 @@ def decisions(app: App, task: int) -> Json:
 def compare(app: App, left: str, right: str) -> Json:
     """Two bundles, each an attempt such as 3.1 or a task such as 3: items and text that differ."""
     one, other = _named(app, left), _named(app, right)
-    before = {item.source: item for item in one.items}
-    after = {item.source: item for item in other.items}
+    before, after = ({item.source: item for item in bundle.items} for bundle in (one, other))
     changes = []
     for source in sorted({*before, *after}):
         was, now = before.get(source), after.get(source)
-        if was != now:
+        if _without_place(was, one) != _without_place(now, other):
             changes.append(
                 {
                     "source": source,
@@ -150,6 +154,13 @@ def compare(app: App, left: str, right: str) -> Json:
         "items": changes,
         "text": "\n".join(lines),
     }
+
+
+def _without_place(item: Item | None, bundle: Bundle) -> tuple[Item, str] | None:
+    """An item and its text; where in the whole it stands is nothing of its own."""
+    if item is None:
+        return None
+    return replace(item, at=0), bundle.user[item.at : item.at + item.chars]
 
 
 def index(app: App, goal: int) -> Json:

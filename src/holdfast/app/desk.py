@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.app import context
+from holdfast.context.steer import named
 from holdfast.domain.model import ContextOptions, Strategy
 from holdfast.engine import links
 from holdfast.engine.steering import next_claim
@@ -164,6 +165,6 @@ def with_changes(own: ContextOptions, changes: Mapping[str, Any]) -> ContextOpti
     return made
 
 
-def source_of(named: str | int) -> str:
+def source_of(source: str | int) -> str:
     """A source as bundles name it; a number is a task's."""
-    return f"Task {named}" if isinstance(named, int) else named
+    return named(f"Task {source}" if isinstance(source, int) else source)

@@ -23,6 +23,7 @@ from holdfast.config import Settings
 from holdfast.domain.checks import read_check
 from holdfast.domain.model import (
     Budget,
+    ContextOptions,
     GoalSpec,
     OnFailure,
     Planning,
@@ -40,6 +41,7 @@ from holdfast.engine.undo import undo_due
 from holdfast.errors import HoldfastError, NotFound, Refused, Unavailable
 from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
+from holdfast.worker.gather import resolved
 from holdfast.worker.liveness import LifeLine
 from holdfast.worker.run import run_goal
 
@@ -83,6 +85,7 @@ def policy(settings: Settings, calls: str = "native") -> Policy:
             raise Refused(f"{name} is {getattr(settings, name)}; 0 means by the task's tier")
     if settings.on_failure not in get_args(OnFailure):
         raise Refused(f"on_failure is {settings.on_failure!r}", hint="keep or undo")
+    resolved(ContextOptions(), settings, settings.model)
     for name in ("budget_usd", "budget_tokens"):
         if getattr(settings, name) < 0:
             raise Refused(f"{name} is {getattr(settings, name)}; 0 means no limit")

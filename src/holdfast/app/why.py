@@ -96,6 +96,8 @@ def _described(app: App, record: AttemptRecord) -> dict[str, Any]:
         "bundle_items": msgspec.to_builtins(bundle.items),
         "model": bundle.model,
         "seed": bundle.seed,
+        "parameters": msgspec.to_builtins(bundle.task.policy),
+        "context_options": msgspec.to_builtins(bundle.options),
         "worker": record.worker,
         "outcome": outcome.kind if outcome else "open",
         "reason": outcome.reason if outcome else "",

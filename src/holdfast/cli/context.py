@@ -17,6 +17,7 @@ for the next take alone.
 from __future__ import annotations
 
 import argparse
+import getpass
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ from typing import Any
 from holdfast.app import App
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
+from holdfast.cli.look import line, moment
 
 VERBS = ("preview", "pin", "unpin", "exclude", "approve", "diff", "history", "index", "serve")
 
@@ -40,15 +42,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", nargs="?", default="", help="the source; the other one for diff")
     add_place(parser)
     parser.add_argument("--port", type=int, default=0, metavar="N", help="for serve; 0: a free one")
-    parser.add_argument("--tokens", type=int, default=0, metavar="N", help="try another budget")
+    parser.add_argument("--tokens", type=int, metavar="N", help="try another budget")
     parser.add_argument("--pin", action="append", default=[], metavar="SOURCE", help="for approve")
     parser.add_argument(
         "--exclude", action="append", default=[], metavar="SOURCE", help="for approve"
     )
     parser.add_argument("--reason", default="", help="why; recorded")
-    parser.add_argument(
-        "--author", default=os.environ.get("USER", ""), help="who decides (default: $USER)"
-    )
+    parser.add_argument("--author", default=_user(), help="who decides (default: you)")
     parser.add_argument("--once", action="store_true", help="for the next take alone")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the new INDEX.md")
     parser.add_argument(
@@ -83,7 +83,7 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console, must_exist=False) as app:
         make_home(app.home)
         runs = Runs(app, Path(arguments.repo).expanduser())
-        table = routes(app.desk, runs, author=arguments.author or "somebody here")
+        table = routes(app.desk, runs, author=arguments.author or _user())
         asyncio.run(serve(application(table, runs.close), arguments.port, ready))
     return 0
 
@@ -131,7 +131,7 @@ def _tell(console: Console, found: Mapping[str, Any]) -> None:
             for item in found["items"]:
                 console.say(
                     f"  {item['fate']:<7} {item['tokens']:>6}  {item['kind']:<10}"
-                    f" {item['source']}: {item['reason']}"
+                    f" {line(item['source'])}: {line(item['reason'])}"
                 )
             console.say("")
             console.say(found["text"])
@@ -139,14 +139,16 @@ def _tell(console: Console, found: Mapping[str, Any]) -> None:
             console.say("equal" if found["equal"] else "different")
             for change in found["items"]:
                 console.say(
-                    f"  {change['source']}: {_fate(change['before'])} → {_fate(change['after'])}"
+                    f"  {line(change['source'])}: {_fate(change['before'])}"
+                    f" → {_fate(change['after'])}"
                 )
             console.say(found["text"])
         case "steers":
             for row in found["steers"]:
                 once = f" (take {row['take']})" if row["take"] else ""
                 console.say(
-                    f"{row['verb']} {row['source']}{once} by {row['author']}: {row['reason']}"
+                    f"{moment(row['at_ms'])}  {row['verb']} {line(row['source'])}{once}"
+                    f" by {row['author']}: {row['reason']}"
                 )
         case _:
             stale = ", stale" if found["stale"] else ""
@@ -156,6 +158,14 @@ def _tell(console: Console, found: Mapping[str, Any]) -> None:
 
 def _fate(item: Mapping[str, Any] | None) -> str:
     return "absent" if item is None else f"{item['fate']} ({item['tokens']})"
+
+
+def _user() -> str:
+    """Who runs this process: a container may know neither $USER nor an account."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
 
 
 def _number(text: str) -> int:

@@ -46,6 +46,12 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             console.say("order: " + " ".join(str(task) for task in found["order"]))
             for task, others in found["blocked"].items():
                 console.say(f"  {task} waits for {', '.join(str(other) for other in others)}")
+            for cycle in found["cycles"]:
+                way = " → ".join(str(task) for task in cycle["loop"])
+                first, last = cycle["remove"]
+                console.say(
+                    f"  a loop: {way}; remove it: link remove {first} {last} --kind requires"
+                )
             return 0
         if arguments.verb != "list":
             change = create_link if arguments.verb == "add" else delete_link

@@ -6,8 +6,8 @@ rendered again, so new prompt files or settings never change a take that has beg
 
 Owns who gets budget and how an item looks; `context.shorten` owns what is left of one that is too
 long. Invariants: the rendered text is never over budget, headings included, by the counter given;
-the same candidates give the same bytes in whatever order they come; under `CURATED` rules no item's
-text can look like a heading or end its own fence.
+the same candidates give the same bytes in whatever order they come; under fenced rules no item's
+text can look like a heading or end its own fence, and no tier can starve the ones below it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Literal
 
 from holdfast.context.shorten import Fits, head_and_tail, head_only, summary
 from holdfast.context.tokens import count_tokens
-from holdfast.domain.model import TaskSpec
+from holdfast.domain.model import ContextOptions, TaskSpec
 from holdfast.domain.ports import ToolSpec
 from holdfast.errors import Refused
 
@@ -140,13 +140,15 @@ class Rules:
     """How candidates compete and look. `query` is what a summary keeps.
 
     `fenced` marks every item off with its kind, citation and trust, so that text inside cannot pose
-    as another item; without it items look as they did before there were rules. `without` are kinds
-    that nobody asked for; a pin brings one of their items back. `summaries` gives a model's summary
-    of a text that does not fit, for so many tokens; None leaves it to the extract.
+    as another item, and shows the items before the task, between the two texts of `frame`; without
+    it items look as they did before there were rules. `without` are kinds that nobody asked for; a
+    pin brings one of their items back. `summaries` gives a model's summary of a text that does not
+    fit, for so many tokens; None leaves it to the extract.
     """
 
     order: tuple[ItemKind, ...] = TIERS
     fenced: bool = False
+    frame: tuple[str, str] = ("", "")
     query: str = ""
     without: frozenset[ItemKind] = frozenset()
     summaries: Callable[[str, int], Summary | None] = _nobody
@@ -159,6 +161,8 @@ PLAIN = Rules()
 class Bundle:
     """See the module. `templates` are prompts that later turns need, by name.
 
+    `options` and `order` are those it was made by, settings resolved; `tokens` is the size of
+    `user` as `counter` counts it.
     `conversation_tokens` is what a conversation may grow to before it is compacted, 0 without end.
     `undo` is for a compensating task: the trees to walk back, from the newest to the oldest.
     """
@@ -173,6 +177,10 @@ class Bundle:
     templates: Mapping[str, str] = field(default_factory=dict)
     items: tuple[Item, ...] = ()
     budget_tokens: int = 0
+    tokens: int = 0
+    counter: str = "pieces"
+    options: ContextOptions | None = None
+    order: str = ""
     conversation_tokens: int = 0
     undo: tuple[str, ...] = ()
     format: int = FORMAT
@@ -204,8 +212,9 @@ def fit(
 ) -> tuple[str, tuple[Item, ...]]:
     """Render `head` and as many candidates as fit, headings included; returns text and fates.
 
-    Tiers are served in order, each first up to its floor, then with what is left. `head` is
-    mandatory and is never cut: a budget below it is `Refused` with the smallest that works.
+    Tiers are served in order, each first up to its floor, then with what is left; so are the items
+    of a tier. `head` is mandatory and is never cut: a budget below it is `Refused` with the
+    smallest that works. Where no item fits, nothing of the frame is shown either.
     """
     smallest = count(head)
     if smallest > budget_tokens:
@@ -223,20 +232,57 @@ def fit(
         min(cost, INDEX_TOKENS_MAX) if item.kind == "index" else cost
         for item, cost in zip(ordered, costs, strict=True)
     ]
-    room = budget_tokens - smallest
+    room = max(0, budget_tokens - count(_joined(*rules.frame, head)))
     while True:
-        rendered, fates = head, []
-        for item, cost, grant in zip(
-            ordered, costs, share(wishes, FLOOR_TOKENS, room), strict=True
-        ):
-            text, fate = _shown(item, cost, grant, rules, count)
-            fates.append(_item(item, text, fate, len(rendered) + 2, count))
-            if text:
-                rendered += f"\n\n{text}"
+        shown = [
+            _shown(item, cost, grant, rules, count)
+            for item, cost, grant in zip(
+                ordered, costs, _grants(ordered, wishes, rules, room), strict=True
+            )
+        ]
+        rendered, places = _render(head, [text for text, _ in shown], rules)
         over = count(rendered) - budget_tokens
         if over <= 0:
-            return rendered, tuple(fates)
+            return rendered, tuple(
+                _item(item, text, fate, at, count)
+                for item, (text, fate), at in zip(ordered, shown, places, strict=True)
+            )
         room = max(0, room - over)  # the counts of a real tokenizer do not quite add up
+
+
+def _grants(
+    ordered: Sequence[Candidate], wishes: Sequence[int], rules: Rules, room: int
+) -> list[int]:
+    """What each item gets: tiers share the room, and the items of a tier what it got.
+
+    Without fences all items are one tier, as they were before there were rules.
+    """
+    tiers: dict[str, list[int]] = {}
+    for item, wish in zip(ordered, wishes, strict=True):
+        tiers.setdefault(item.kind if rules.fenced else "", []).append(wish)
+    rooms = share([sum(tier) for tier in tiers.values()], FLOOR_TOKENS, room)
+    return [
+        grant
+        for tier, most in zip(tiers.values(), rooms, strict=True)
+        for grant in share(tier, FLOOR_TOKENS, most)
+    ]
+
+
+def _render(head: str, sections: Sequence[str], rules: Rules) -> tuple[str, list[int]]:
+    """The whole text, and where each section begins in it (0 for one that is not shown)."""
+    if not any(sections):
+        return head, [0] * len(sections)
+    before, after = (rules.frame[0], (rules.frame[1], head)) if rules.fenced else (head, ())
+    places, rendered = [], before
+    for section in sections:
+        whole = _joined(rendered, section)
+        places.append(len(whole) - len(section) if section else 0)
+        rendered = whole
+    return _joined(rendered, *after), places
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
 
 
 def _place(item: Candidate, rules: Rules) -> tuple[int | str, ...]:
@@ -259,7 +305,7 @@ def _item(item: Candidate, text: str, fate: Fate, at: int, count: Counter) -> It
         tokens=count(text),
         fate=fate,
         cite=item.cite,
-        at=at if text else 0,
+        at=at,
         chars=len(text),
     )
 
@@ -304,12 +350,17 @@ def _section(item: Candidate, text: str, fenced: bool) -> str:
     if not fenced:
         return f"## {item.source} ({item.reason})\n\n{text}"
     cite = f" [{_line(item.cite)}]" if item.cite else ""
+    title = f"## {_line(item.source)}{cite} · {prompt_type(item.kind)} · {_line(item.reason)}"
+    return f"{title} · trust: {TRUST[item.kind]}\n\n{between_fences(text)}"
+
+
+def between_fences(text: str) -> str:
+    """A text between two lines of tildes that nothing in it can be taken for."""
     longest = max((len(run) for run in re.findall("~+", text)), default=0)
     fence = "~" * max(3, longest + 1)
-    title = f"## {_line(item.source)}{cite} · {prompt_type(item.kind)} · {_line(item.reason)}"
-    return f"{title} · trust: {TRUST[item.kind]}\n\n{fence}\n{text}\n{fence}"
+    return f"{fence}\n{text}\n{fence}"
 
 
 def _line(text: str) -> str:
-    """One printable line: nothing in a name or reason can begin a line of its own."""
-    return "".join(char if char.isprintable() else " " for char in text)
+    """One printable line: no name or reason can begin a line or a field of its own."""
+    return "".join(char if char.isprintable() and char != "·" else " " for char in text)

@@ -27,4 +27,9 @@ def conversation_tokens(model: str, configured: int) -> int:
 
 
 def _of(model: str) -> tuple[int, int]:
-    return next((sizes for name, sizes in BY_MODEL if model.startswith(name)), UNKNOWN_TOKENS)
+    """Of a chain, `A,B`, the smallest: what A was given, B must be able to read."""
+    found = [
+        next((sizes for name, sizes in BY_MODEL if one.strip().startswith(name)), UNKNOWN_TOKENS)
+        for one in model.rstrip(", ").split(",")
+    ]
+    return min(bundle for bundle, _ in found), min(whole for _, whole in found)

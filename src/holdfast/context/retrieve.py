@@ -80,7 +80,20 @@ def search(tx: Tx, query: str, *, plan: int, k: int, without: Collection[int] = 
     `without` are tasks whose documents are left out. No text of the query can be an operator.
     """
     total = tx.number("document.count")
-    wanted = _telling(tx, query, total)
+    known = _known(tx, query)
+    small = total < COMMON_ROWS_MIN
+    telling = {term: rows for term, rows in known.items() if small or rows * 2 <= total}
+    for wanted in (telling, known):  # what most have in common tells only where nothing else does
+        found = _matching(tx, _rarest(wanted), total, plan, without)
+        if found:
+            return found[:k]
+    return []
+
+
+def _matching(
+    tx: Tx, wanted: Mapping[str, int], total: int, plan: int, without: Collection[int]
+) -> list[Hit]:
+    """The documents of a plan that have one of the terms, best first."""
     if not wanted:
         return []
     words = " OR ".join(f'"{term}"' for term in wanted)
@@ -104,7 +117,7 @@ def search(tx: Tx, query: str, *, plan: int, k: int, without: Collection[int] = 
             body=tx.unpack(named[key]["body"]).decode(),
             score=score,
         )
-        for key, score in best(bm25(wanted, documents, total=total))[:k]
+        for key, score in best(bm25(wanted, documents, total=total))
     ]
 
 
@@ -235,16 +248,20 @@ def _nearer(
     return (*one[:2], alike, other) if alike > one[2] else one
 
 
-def _telling(tx: Tx, query: str, total: int) -> dict[str, int]:
-    """The rarest terms of the query that are in the index, with how many rows have each."""
+def _known(tx: Tx, query: str) -> dict[str, int]:
+    """The terms of the query that are in the index, with how many rows have each."""
     found: dict[str, int] = {}
     for term in dict.fromkeys(terms(query)):
         row = tx.one("document.frequency", term=term)
-        rows = 0 if row is None else int(row[0])
-        if rows and (total < COMMON_ROWS_MIN or rows * 2 <= total):
-            found[term] = rows
-    rare = sorted(found, key=lambda term: (found[term], term))[:QUERY_TERMS_MAX]
-    return {term: found[term] for term in rare}
+        if row is not None:
+            found[term] = int(row[0])
+    return found
+
+
+def _rarest(counted: Mapping[str, int]) -> dict[str, int]:
+    """The terms that tell most."""
+    rare = sorted(counted, key=lambda term: (counted[term], term))[:QUERY_TERMS_MAX]
+    return {term: counted[term] for term in rare}
 
 
 def _kept(counted: Mapping[str, int]) -> list[str]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import re
 
-_BLOCK = re.compile(r"^```rules[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^ {0,3}```rules[ \t\r]*\n(.*?)(?:^ {0,3}```[ \t\r]*$|\Z)",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
 
 
 def rules_of(page: str) -> str:
-    """The rule lines of a page, empty when it has none."""
+    """The rule lines of a page, empty when it has none; a block that nothing closes counts."""
     lines = [line.strip() for block in _BLOCK.findall(page) for line in block.splitlines()]
     return "\n".join(line for line in lines if line and not line.startswith("#"))
 
@@ -31,7 +34,7 @@ def _breach(rule: str, output: str) -> str:
             return "" if value in output else f"the output must contain {value!r}"
         case "must not contain" if value:
             return f"the output must not contain {value!r}" if value in output else ""
-        case "words at most" if value.isdigit():
+        case "words at most" if value.isdecimal():
             over = words > int(value)
             return f"the output has {words} words, at most {value} are allowed" if over else ""
         case _:

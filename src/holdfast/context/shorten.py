@@ -79,8 +79,14 @@ def _wrapped(line: str) -> list[str]:
 
 
 def _most(limit: int, works: Callable[[int], bool]) -> int:
-    """The largest number up to `limit` that works, supposing that fewer work if more do."""
-    low, high = 0, max(0, limit)
+    """The largest number up to `limit` that works, supposing that fewer work if more do.
+
+    It gallops first: what is tried stays near what fits, however long the whole is.
+    """
+    low, step = 0, 1
+    while low + step <= limit and works(low + step):
+        low, step = low + step, step * 2
+    high = max(low, min(limit, low + step - 1))
     while low < high:
         middle = (low + high + 1) // 2
         if works(middle):

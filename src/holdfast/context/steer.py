@@ -1,15 +1,19 @@
 """Steering by people: a pin promotes a source, an exclusion keeps it out; both say who and why.
 
-Pure: which steers hold is read elsewhere. A source is named as the bundle's items name it.
+Pure: which steers hold is read elsewhere. A source is named as the bundle's items name it, or as
+they cite it; `named` brings what people type to that form.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from holdfast.context.bundle import Candidate
+
+_TASK = re.compile(r"task +([0-9]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +30,12 @@ class Steer:
         return f"by {self.author}: {self.reason}"
 
 
+def named(source: str) -> str:
+    """A source as items name it: `task 7` is `Task 7`, `./a.py` is `a.py`."""
+    task = _TASK.fullmatch(source)
+    return f"Task {task[1]}" if task else source.removeprefix("./")
+
+
 def steered(candidates: Sequence[Candidate], steers: Sequence[Steer]) -> list[Candidate]:
     """The candidates with pins promoted and exclusions marked, in the order given."""
     by_source = {steer.source: steer for steer in steers}
@@ -38,14 +48,15 @@ def steered(candidates: Sequence[Candidate], steers: Sequence[Steer]) -> list[Ca
             found.append(replace(item, excluded=f"excluded {steer.words}"))
         else:
             why = f"{item.reason}; pinned {steer.words}"
-            found.append(replace(item, kind="pin", reason=why, excluded=""))
+            gone = "" if item.text else item.excluded  # nothing can be shown of an empty text
+            found.append(replace(item, kind="pin", reason=why, excluded=gone))
     return found
 
 
 def unseen(candidates: Sequence[Candidate], steers: Sequence[Steer]) -> list[Steer]:
-    """The pins whose source no candidate has, in the order given."""
+    """The steers whose source no candidate has, in the order given."""
     known = {name for item in candidates for name in (item.source, _citation(item))}
-    return [steer for steer in steers if steer.verb == "pin" and steer.source not in known]
+    return [steer for steer in steers if steer.source not in known]
 
 
 def _citation(item: Candidate) -> str:

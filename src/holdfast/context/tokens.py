@@ -1,19 +1,29 @@
 """How many tokens a text is, when no provider has counted it.
 
 Owns one counter that needs no vocabulary, so that it works offline and gives the same number on
-every machine. It deliberately does not imitate any provider's tokenizer: callers that need a safe
-bound multiply by `MARGIN`.
+every machine, and the choice of the byte-pair one that brings its vocabulary along. The first does
+not imitate any provider's tokenizer: callers that need a safe bound multiply by `MARGIN`.
 
-Invariants: the count is never negative, is 0 only for text without visible characters, and never
-falls when text is appended.
+Invariants of the first: the count is never negative, is 0 only for text without visible characters,
+and never falls when text is appended.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import warnings
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from holdfast.errors import Refused
 
 MARGIN = 1.1
+COUNTERS = ("pieces", "bpe")
+VOCABULARY = "o200k_base"
 
 # Byte-pair vocabularies keep common Latin words whole and cut rare ones about every eight letters,
 # other alphabets every three; digits go in threes, CJK and symbols one by one, runs of blank
@@ -32,6 +42,28 @@ _PIECE = re.compile(
 def count_tokens(text: str) -> int:
     """Pieces of `text` as a byte-pair tokenizer would roughly cut them, linear in its length."""
     return sum(1 for _ in _PIECE.finditer(text))
+
+
+def counter(name: str) -> Callable[[str], int]:
+    """The one that the setting `token_counter` names; `Refused` if unknown or not installed."""
+    if name == "pieces":
+        return count_tokens
+    if name != "bpe":
+        raise Refused(f"there is no token counter {name!r}", hint=", ".join(COUNTERS))
+    if find_spec("bpe_openai") is None:
+        raise Refused(
+            "token_counter 'bpe' needs the package bpe-openai",
+            hint="pip install 'holdfast[bpe]', or token_counter = \"pieces\"",
+        )
+    vocabulary = _vocabulary()
+    return lambda text: len(vocabulary.encode_ordinary(text))
+
+
+@cache
+def _vocabulary() -> Any:
+    with warnings.catch_warnings():  # it reads its own file by a function that Python deprecates
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return import_module("bpe_openai").get_encoding(VOCABULARY)
 
 
 def estimate_tokens(*texts: str) -> int:

@@ -104,7 +104,7 @@ class Planning:
 
 @dataclass(frozen=True, kw_only=True)
 class FileHint:
-    """A file that is likely to matter, and why; it need not exist yet, and is not shown whole."""
+    """A file that is likely to matter, and why; it need not exist yet."""
 
     path: str
     reason: str = ""

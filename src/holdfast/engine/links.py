@@ -31,7 +31,11 @@ def create_link(tx: Tx, from_id: int, to_id: int, kind: str) -> bool:
     """
     _kind(kind)
     if from_id == to_id:
-        raise Refused(f"task {from_id} cannot be linked to itself", code="link_self")
+        raise Refused(
+            f"task {from_id} cannot be linked to itself",
+            hint="name another task: holdfast task",
+            code="link_self",
+        )
     task, other = need(tx, "task", id=from_id), need(tx, "task", id=to_id)
     known = any(row["to_id"] == to_id and row["kind"] == kind for row in _outgoing(tx, from_id))
     if known:
@@ -56,7 +60,10 @@ def delete_link(tx: Tx, from_id: int, to_id: int, kind: str) -> None:
     if kind == "requires":
         keeps_its_order(task)
     if not tx.run("link.remove", from_id=from_id, to_id=to_id, kind=kind):
-        raise NotFound(f"task {from_id} has no link {kind!r} to task {to_id}")
+        raise NotFound(
+            f"task {from_id} has no link {kind!r} to task {to_id}",
+            hint=f"holdfast link list {from_id} shows those it has",
+        )
     if kind == "requires":
         unblock(tx, task)
 

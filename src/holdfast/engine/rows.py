@@ -12,6 +12,7 @@ from holdfast.errors import NotFound, Refused
 from holdfast.store import Row, Tx
 
 T = TypeVar("T")
+INTEGER_MAX = 2**63 - 1
 
 encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -23,7 +24,8 @@ def decode(content: bytes | str, kind: type[T]) -> T:
 
 def need(tx: Tx, noun: str, **key: int) -> Row:
     """The row of a goal, plan, task or attempt, or `NotFound` naming it."""
-    row = tx.one(f"{noun}.get", **key)
+    known = all(abs(part) <= INTEGER_MAX for part in key.values())
+    row = tx.one(f"{noun}.get", **key) if known else None
     if row is None:
         name = ".".join(str(part) for part in key.values())
         raise NotFound(f"there is no {noun} {name}", hint=f"see those there are: holdfast {noun}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
-from holdfast.context.steer import Steer
+from holdfast.context.steer import Steer, named
 from holdfast.domain.model import Claim, Fence, Outcome
 from holdfast.engine.rows import budget_of, encode, need, spec_of
 from holdfast.errors import Refused, Stale
@@ -46,19 +46,27 @@ def steer(
 ) -> None:
     """Record what a person decided about a source; it holds for every later take until changed.
 
-    With `once`, for the next take alone. Raises `Refused` without author or reason.
+    With `once`, for the next take alone. Raises `Refused` without author or reason, `NotFound` for
+    `Task N` where no task has that number or key.
     """
     task = need(tx, "task", id=task_id)
-    if not author.strip() or not reason.strip():
+    author, reason = _line(author), _line(reason)
+    if not author or not reason:
         raise Refused("steering needs an author and a reason", hint='--reason "why"')
     if not source.strip() or len(source) > SOURCE_CHARS_MAX:
         raise Refused("name the source as `holdfast context preview` shows it")
+    source = named(source)
+    number = source.removeprefix("Task ")
+    if number.isdecimal() and source != number and verb != "release":
+        plan = tx.all("task.of_plan", plan=task["plan_id"])
+        if number not in (other["key"] for other in plan):
+            need(tx, "task", id=int(number))
     tx.run(
         "steer.add",
         task=task_id,
         verb=verb,
         source=source,
-        take=_next_take(task) if once else 0,
+        take=_take_to_brief(tx, task) if once else 0,
         author=author,
         reason=reason,
         bundle=bundle_sha256,
@@ -77,11 +85,12 @@ def approve(
     once: bool = False,
 ) -> None:
     """Record the whole choice at once: what is named holds, every other steer is released."""
+    pins, excludes = [named(one) for one in pins], [named(one) for one in excludes]
     both = sorted({*pins} & {*excludes})
     if both:
         raise Refused(f"{both[0]!r} cannot be pinned and excluded")
     task = need(tx, "task", id=task_id)
-    held = [one.source for one in steers_of(tx, task_id, _next_take(task))]
+    held = [one.source for one in steers_of(tx, task_id, _take_to_brief(tx, task))]
     gone = [source for source in held if source not in {*pins, *excludes}]
     verbs: tuple[tuple[Literal["pin", "exclude", "release"], Sequence[str]], ...] = (
         ("release", gone),
@@ -173,7 +182,9 @@ def put_index(tx: Tx, goal_id: int, text: str, *, version: int, author: str) -> 
             f"INDEX.md of goal {goal_id} is at version {newest.version}, not {version}",
             hint="read it again and repeat the change",
         )
-    content = text.encode()
+    content, author = text.encode(), _line(author)
+    if not author:
+        raise Refused("an INDEX.md needs an author", hint="--author NAME")
     if len(content) > INDEX_BYTES_MAX:
         raise Refused(f"INDEX.md would have {len(content)} bytes; at most {INDEX_BYTES_MAX}")
     tx.run(
@@ -204,6 +215,18 @@ def _fingerprint(tx: Tx, goal_id: int) -> str:
     rows = tx.all("task.of_plan", plan=plans[-1]["id"]) if plans else []
     tasks = [(row["key"], row["spec"]) for row in rows if row["key"] != INDEX]
     return sha256(encode(tasks)).hexdigest()
+
+
+def _line(text: str) -> str:
+    """What a person wrote as one line: it stands in headings of prompts and in lists."""
+    return " ".join(text.split())
+
+
+def _take_to_brief(tx: Tx, task: Row) -> int:
+    """The first take that has no bundle yet: a decision cannot reach one that has."""
+    number = _next_take(task)
+    take = tx.one("take.get", task=task["id"], take=number)
+    return number + 1 if take is not None and take["bundle_sha256"] else number
 
 
 def _next_take(task: Row) -> int:

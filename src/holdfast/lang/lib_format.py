@@ -16,7 +16,7 @@ from holdfast.lang.dates import Date, Instant
 from holdfast.lang.lib_numbers import LONG_MAX
 from holdfast.lang.meter import ACTIVE, refuse_size, text_size
 from holdfast.lang.printer import display, readable
-from holdfast.lang.values import is_true, type_name
+from holdfast.lang.values import is_true, type_name, utf16
 
 _SPEC = re.compile(
     r"%(?:(\d+)\$|(<))?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?(t[A-Za-z]|[a-zA-Z%])", re.ASCII
@@ -127,7 +127,7 @@ def _hash(value: Value) -> int:
     """Java's hash of a string or integer; others have none here."""
     if type(value) is str:
         found = 0
-        for unit in memoryview(value.encode("utf-16-le")).cast("H"):
+        for unit in memoryview(utf16(value)).cast("H"):
             found = (31 * found + unit) & 0xFFFFFFFF
         return found
     if type(value) is int:

@@ -62,7 +62,10 @@ def doc(query: Value) -> None:
 def source(value: Value) -> str | None:
     machine = current().machine
     if isinstance(value, Var | Symbol):
-        value = machine.root.definition(value.name)
+        try:
+            value = machine.root.definition(value.name)
+        except LangError:
+            return None
     if not isinstance(value, FunctionType):
         return None
     info = machine.infos.get(value.__code__)

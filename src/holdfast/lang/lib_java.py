@@ -6,12 +6,14 @@ Only the methods of the table exist; nothing reaches a host object.
 
 from __future__ import annotations
 
+from codecs import utf_16_le_decode
+
 from holdfast.lang import dates
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.dates import Date, Duration, Instant, LocalDate
 from holdfast.lang.lib_numbers import number
 from holdfast.lang.lib_seqs import count_arg
-from holdfast.lang.values import equal, type_name
+from holdfast.lang.values import equal, type_name, utf16
 
 
 def _text(name: str, value: Value) -> str:
@@ -20,18 +22,14 @@ def _text(name: str, value: Value) -> str:
     return value
 
 
-def _units(text: str) -> bytes:
-    return text.encode("utf-16-le", "surrogatepass")
-
-
 def _string(units: bytes) -> str:
-    return units.decode("utf-16-le", "replace")
+    return utf_16_le_decode(units, "replace", True)[0]
 
 
 def _needle(name: str, value: Value) -> bytes:
     if type(value) is int and 0 <= value < 0x110000:
-        return _units(chr(value))
-    return _units(_text(name, value))
+        return utf16(chr(value))
+    return utf16(_text(name, value))
 
 
 def _find(units: bytes, part: bytes, start: int) -> int:
@@ -45,7 +43,7 @@ def _find(units: bytes, part: bytes, start: int) -> int:
 def index_of(text: Value, part: Value, start: Value = 0) -> int:
     if isinstance(text, tuple):
         return next((at for at, item in enumerate(text) if equal(item, part)), -1)
-    units = _units(_text(".indexOf", text))
+    units = utf16(_text(".indexOf", text))
     low = min(max(count_arg(".indexOf", start), 0), len(units) // 2)
     return _find(units, _needle(".indexOf", part), low)
 
@@ -54,7 +52,7 @@ def last_index_of(text: Value, part: Value, start: Value = None) -> int:
     if isinstance(text, tuple):
         hits = [at for at, item in enumerate(text) if equal(item, part)]
         return hits[-1] if hits else -1
-    units, wanted = _units(_text(".lastIndexOf", text)), _needle(".lastIndexOf", part)
+    units, wanted = utf16(_text(".lastIndexOf", text)), _needle(".lastIndexOf", part)
     high = (len(units) - len(wanted)) // 2
     if start is not None:
         high = min(high, count_arg(".lastIndexOf", start))
@@ -65,11 +63,11 @@ def last_index_of(text: Value, part: Value, start: Value = None) -> int:
 
 
 def length(text: Value) -> int:
-    return len(_units(_text(".length", text))) // 2
+    return len(utf16(_text(".length", text))) // 2
 
 
 def substring(text: Value, start: Value, end: Value = None) -> str:
-    units = _units(_text(".substring", text))
+    units = utf16(_text(".substring", text))
     size = len(units) // 2
     low = count_arg(".substring", start)
     high = size if end is None else count_arg(".substring", end)
@@ -87,7 +85,7 @@ def contains(text: Value, part: Value) -> bool:
 
 
 def starts_with(text: Value, part: Value, offset: Value = 0) -> bool:
-    units, wanted = _units(_text(".startsWith", text)), _units(_text(".startsWith", part))
+    units, wanted = utf16(_text(".startsWith", text)), utf16(_text(".startsWith", part))
     at = count_arg(".startsWith", offset)
     return 0 <= 2 * at <= len(units) and units.startswith(wanted, 2 * at)
 

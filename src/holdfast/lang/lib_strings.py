@@ -29,6 +29,9 @@ from holdfast.lang.values import (
 
 WHITE = " \t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008"
 WHITE += "\u2009\u200a\u2028\u2029\u205f\u3000"
+_SYMBOL_NAME = re.compile(
+    r"(?!nil\Z|true\Z|false\Z|['#:]|[+-]?[0-9])[\w\-?!*+<>=$|'#%&./]{1,255}\Z"
+)
 _KEYWORD_NAME = re.compile(r"[\w\-?!*+<>=$|'#]+\Z")
 
 
@@ -164,6 +167,10 @@ def index_of(text: Value, part: Value, start: Value = 0) -> int | None:
 
 def last_index_of(text: Value, part: Value, start: Value = None) -> int | None:
     whole, wanted = text_of("last-index-of", text), strict_text("last-index-of", part)
+    if whole.isascii():
+        last = len(whole) if start is None else count_arg("last-index-of", start)
+        found = whole.rfind(wanted, 0, last + len(wanted)) if last >= 0 else -1
+        return found if found >= 0 else None
     chars, part_chars = graphemes(whole), graphemes(wanted)
     size = len(part_chars)
     high = len(chars) - size
@@ -298,7 +305,10 @@ def symbol_(value: Value) -> Symbol:
     if type(value) is Symbol:
         return value
     if type(value) in (str, Keyword):
-        return Symbol(name_(value))
+        name = value if type(value) is str else value.name
+        if not _SYMBOL_NAME.match(name):
+            raise LangError("type_error", f"{name[:40]!r} is no name that can be read again")
+        return Symbol(name)
     raise LangError("type_error", f"symbol expects a string, got {type_name(value)}")
 
 

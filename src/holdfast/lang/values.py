@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import threading
+from codecs import utf_16_le_encode
 from collections.abc import Callable, Iterable
 from functools import cmp_to_key
 from types import FunctionType
@@ -402,6 +403,14 @@ def seq_items(value: Value) -> tuple[Value, ...]:
     if kind is Entry:
         return tuple(value)
     raise LangError("type_error", f"expected a collection, got {type_name(value)}")
+
+
+def utf16(text: str) -> bytes:
+    """Java's units of a text, two bytes each.
+
+    Not by the codec's name: a walled worker could not import what a first look-up imports.
+    """
+    return utf_16_le_encode(text, "surrogatepass")[0]
 
 
 def whole(text: str) -> str:

@@ -17,8 +17,8 @@ from holdfast.errors import Corrupt, HoldfastError, Refused, Unavailable
 from holdfast.store import queries
 
 APPLICATION_ID = 0x484F4C44  # "HOLD"
-SCHEMA_VERSION = 3
-_SCHEMAS = {1: "schema.sql", 2: "schema_2.sql", 3: "schema_3.sql"}
+SCHEMA_VERSION = 4
+_SCHEMAS = {1: "schema.sql", 2: "schema_2.sql", 3: "schema_3.sql", 4: "schema_4.sql"}
 _BUSY_MS = 30_000
 # A step touches five pages; half-size pages write 16 KB a step instead of 24 (benchmarks/steps.py).
 _PAGE_BYTES = 2048

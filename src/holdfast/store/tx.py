@@ -73,8 +73,12 @@ class Tx:
         return content
 
     def pack(self, content: bytes) -> str:
-        """A column's text: small content as it is, larger content as `@sha256` of a blob."""
-        return content.decode() if len(content) <= INLINE_BYTES_MAX else "@" + self.put(content)
+        """A column's text: small content as it is, larger content as `@sha256` of a blob.
+
+        Content that begins with `@` is never kept as it is: it would name a blob.
+        """
+        small = len(content) <= INLINE_BYTES_MAX and content[:1] != b"@"
+        return content.decode() if small else "@" + self.put(content)
 
     def unpack(self, column: str, *, verify: bool = True) -> bytes:
         return self.get(column[1:], verify=verify) if column[:1] == "@" else column.encode()

@@ -51,7 +51,7 @@ class Shown(Exact, frozen=True):
 
 
 class PreviewBody(Shown, frozen=True):
-    """`options` may hold the same fields, as they are sent to `/run`."""
+    """`options` may hold the same fields, as they are sent to `/run`, and wins."""
 
     use_context: bool | None = None
     options: Shown | None = None

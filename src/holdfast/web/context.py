@@ -129,7 +129,8 @@ async def _write_index(desk: Desk, author: str, request: Request) -> Json:
 
 async def _preview(desk: Desk, request: Request) -> Json:
     asked = await body_of(request, PreviewBody)
-    changes = (asked.options or asked).changes(asked.use_context)
+    nested = asked.options.changes(None) if asked.options else {}
+    changes = {**asked.changes(asked.use_context), **nested}
     return await in_thread(desk.preview, id_of(request, "task_id"), changes)
 
 

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, Router
 
 from holdfast.errors import HoldfastError, Refused
 from holdfast.web.wire import told
@@ -31,11 +31,15 @@ def application(routes: Sequence[Route], closing: Callable[[], Awaitable[None]])
         yield
         await closing()
 
-    return Starlette(
-        routes=[Mount(VERSIONED, routes=routes), *routes],
+    # A slash too many is no route: a redirect would be composed of whatever name was asked for.
+    versioned = Mount(VERSIONED, app=Router(routes, redirect_slashes=False))
+    app = Starlette(
+        routes=[versioned, *routes],
         exception_handlers={HoldfastError: told, HTTPException: told, Exception: told},
         lifespan=life,
     )
+    app.router.redirect_slashes = False
+    return app
 
 
 async def serve(app: Starlette, port: int, ready: Callable[[str], None]) -> None:

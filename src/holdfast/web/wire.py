@@ -67,8 +67,8 @@ def id_of(request: Request, name: str) -> int:
     """A number of the path."""
     text = request.path_params[name]
     try:
-        return int(msgspec.convert(text, Id, strict=False))
-    except msgspec.MsgspecError as error:
+        return int(msgspec.convert(int(text) if text.isdecimal() else text, Id))
+    except (msgspec.MsgspecError, ValueError) as error:
         raise BadRequest(f"{name} {text[:50]!r} is no number of one") from error
 
 
@@ -117,7 +117,7 @@ def endpoint(use: Callable[[Request], Awaitable[Json]]) -> Callable[[Request], A
 def _refuse_strangers(request: Request) -> None:
     host = request.headers.get("host", "")
     name, colon, port = host.rpartition(":")
-    if (name if colon and port.isdigit() else host) not in LOOPBACK:
+    if (name if colon and port.isdigit() else host).lower() not in LOOPBACK:
         raise BadRequest(f"this server is not {host[:100]!r}", status=421)
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != host:

@@ -8,17 +8,20 @@ attempt would get. Deterministic: the same store, tree and settings give the sam
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from holdfast.adapters.repository import Repository
 from holdfast.agent.briefing import Conflict, Related, Surroundings, brief, reflection
+from holdfast.config import Settings
 from holdfast.context.bundle import ORDERS, Bundle, Candidate, ItemKind, Rules
 from holdfast.context.codemap import outline, relevant
 from holdfast.context.limits import bundle_tokens, conversation_tokens
 from holdfast.context.retrieve import Hit, diverse, fused, newest, search, search_files
 from holdfast.context.rules import rules_of
 from holdfast.context.steer import Steer
+from holdfast.context.tokens import counter
 from holdfast.context.words import terms
 from holdfast.domain.model import Claim, ContextOptions
 from holdfast.engine.listing import plan_specs
@@ -33,7 +36,7 @@ from holdfast.worker.summaries import MODES as SUMMARIES
 from holdfast.worker.summaries import Summaries
 from holdfast.worker.workshop import Workshop
 
-MODES = ("plain", "curated")
+MODES: tuple[Literal["plain", "curated"], ...] = ("plain", "curated")
 OUTPUTS_WEIGHED = 10  # beside those that are shown, so that near-duplicates can be passed over
 FILES_SHOWN = 40
 NEWEST = 2000  # outputs that are compared by meaning
@@ -59,8 +62,8 @@ def gather(
     if conflict is not None:
         claim = replace(claim, spec=replace(claim.spec, files=conflict.files))
     model = claim.spec.model or claim.model
-    options = options or claim.spec.policy.context
-    return brief(
+    options = resolved(options or claim.spec.policy.context, shop.settings, model)
+    made = brief(
         claim,
         replace(
             _surroundings(shop, claim, repository, base_tree, options, summaries),
@@ -68,9 +71,28 @@ def gather(
         ),
         model=model,
         tools=[tool.spec for tool in shop.tools.values()],
-        budget_tokens=options.tokens or bundle_tokens(model, shop.settings.bundle_tokens),
+        budget_tokens=options.tokens,
         conversation_tokens=conversation_tokens(model, shop.settings.conversation_tokens),
+        counter=shop.settings.token_counter,
     )
+    return replace(made, options=options, order=shop.settings.context_order)
+
+
+def resolved(options: ContextOptions, settings: Settings, model: str) -> ContextOptions:
+    """Options of which none is left to the settings; refuses what is not known."""
+    mode, order = options.mode or settings.context, settings.context_order
+    summary = options.summary or settings.context_summary
+    if mode not in MODES or order not in ORDERS or summary not in SUMMARIES:
+        raise Refused(
+            f"context {mode!r} with order {order!r} and summary {summary!r} is not known",
+            hint=f"context: {', '.join(MODES)}; context_order: {', '.join(ORDERS)};"
+            f" context_summary: {', '.join(SUMMARIES)}",
+        )
+    counter(settings.token_counter)
+    size = options.tokens or bundle_tokens(model, settings.bundle_tokens)
+    if size < 1:
+        raise Refused(f"bundle_tokens is {size}; 0 means by the model")
+    return replace(options, mode=mode, summary=summary, tokens=size)
 
 
 def _surroundings(
@@ -84,17 +106,11 @@ def _surroundings(
     before = None
     if claim.fence.take > 1:
         before = shop.engine.read(last_report, claim.fence.task, before=claim.fence.attempt)
-    undo: tuple[str, ...] = ()
-    if claim.spec.kind == "compensate":
-        undo, commit, parent = shop.engine.read(trees_to_undo, claim.spec.compensates)
-        gone = not shop.git_dir(claim.spec.compensates).is_dir()
-        whole = repository.tree_of(parent) if parent else undo[-1]
-        if gone or undo[0] != base_tree or undo[-1] != whole:
-            # No step trees, or merged: its commit is the one step.
-            undo = (repository.tree_of(commit), whole)
+    names = repository.files(base_tree)
+    there = frozenset(names)
 
-    def read(path: str) -> str | None:
-        content = repository.blob(base_tree, path)
+    def read(path: str) -> str | None:  # a name git has not told is never a question to git
+        content = repository.blob(base_tree, path) if path in there else None
         if content is None or b"\0" in content[:8192]:
             return None
         return shop.redact(content.decode(errors="replace"))
@@ -104,11 +120,15 @@ def _surroundings(
         return shop.engine.read(answer_of, int(named.group(1))) if named else read(source)
 
     rules = _rules(shop, claim, options, summaries)
+    steers = _with_manual(
+        shop.engine.read(steers_of, claim.fence.task, claim.fence.take), options.manual
+    )
+    hidden = frozenset(steer.source for steer in steers if steer.verb == "exclude")
     page = shop.engine.read(get_index, claim.fence.goal)
     asks = claim.spec.kind in ("agent", "model")
     rejected = shop.engine.read(_rejected, claim) if claim.spec.kind == "plan" else ()
     return Surroundings(
-        files=redacted_names(repository.files(base_tree), shop.redact),
+        files=redacted_names(names, shop.redact),
         read=read,
         related=[
             Related(
@@ -123,16 +143,14 @@ def _surroundings(
             for other in shop.engine.read(neighbours, claim.fence.task)
         ],
         reflection=reflection(before) if before is not None else "",
-        undo=undo,
+        undo=_undo(shop, claim, repository, base_tree),
         rules=rules,
-        steers=_with_manual(
-            shop.engine.read(steers_of, claim.fence.task, claim.fence.take), options.manual
-        ),
+        steers=steers,
         more=[
             *_index(page),
             *rejected,
             *(
-                _found(shop, claim, repository, base_tree, rules.query, options.k)
+                _found(shop, claim, repository, base_tree, rules.query, options.k, hidden)
                 if rules.fenced
                 else ()
             ),
@@ -140,6 +158,19 @@ def _surroundings(
         find=find,
         index_rules=rules_of(page.text) if asks and claim.spec.key != INDEX else "",
     )
+
+
+def _undo(shop: Workshop, claim: Claim, repository: Repository, base_tree: str) -> tuple[str, ...]:
+    """The trees that a compensating task walks back."""
+    if claim.spec.kind != "compensate":
+        return ()
+    undo, commit, parent = shop.engine.read(trees_to_undo, claim.spec.compensates)
+    gone = not shop.git_dir(claim.spec.compensates).is_dir()
+    whole = repository.tree_of(parent) if parent else undo[-1]
+    if gone or undo[0] != base_tree or undo[-1] != whole:
+        # No step trees, or merged: its commit is the one step.
+        return (repository.tree_of(commit), whole)
+    return undo
 
 
 def _with_manual(steers: Sequence[Steer], manual: Sequence[str]) -> list[Steer]:
@@ -154,24 +185,17 @@ def _with_manual(steers: Sequence[Steer], manual: Sequence[str]) -> list[Steer]:
 def _rules(
     shop: Workshop, claim: Claim, options: ContextOptions, summaries: Summaries | None
 ) -> Rules:
-    mode, order = options.mode or shop.settings.context, shop.settings.context_order
-    summary = options.summary or shop.settings.context_summary
-    if mode not in MODES or order not in ORDERS or summary not in SUMMARIES:
-        raise Refused(
-            f"context {mode!r} with order {order!r} and summary {summary!r} is not known",
-            hint=f"context: {', '.join(MODES)}; context_order: {', '.join(ORDERS)};"
-            f" context_summary: {', '.join(SUMMARIES)}",
-        )
     spec = claim.spec
     query = f"{spec.title}\n{spec.prompt or claim.goal_text}\n{claim.goal_text}"
-    fenced = mode == "curated" and spec.kind in ("agent", "model", "plan")
+    fenced = options.mode == "curated" and spec.kind in ("agent", "model", "plan")
     without: set[ItemKind] = set()
     if not options.include_deps:
         without |= {"requires", "refers"}
     if not options.include_plan:
         without |= {"plan"}
-    rules = Rules(order=ORDERS[order], fenced=fenced, query=query, without=frozenset(without))
-    if summary != "model" or not fenced:
+    order = ORDERS[shop.settings.context_order]
+    rules = Rules(order=order, fenced=fenced, query=query, without=frozenset(without))
+    if options.summary != "model" or not fenced:
         return rules
     return replace(rules, summaries=summaries or Summaries(shop, claim))
 
@@ -203,16 +227,22 @@ def _rejected(tx: Tx, claim: Claim) -> list[Candidate]:
 
 
 def _found(
-    shop: Workshop, claim: Claim, repository: Repository, base_tree: str, query: str, k: int
+    shop: Workshop,
+    claim: Claim,
+    repository: Repository,
+    base_tree: str,
+    query: str,
+    k: int,
+    hidden: Collection[str],
 ) -> list[Candidate]:
-    """What retrieval finds; a search that fails is an item that says so."""
+    """What retrieval finds; a search that fails is an item that says so. No map shows `hidden`."""
     found: list[Candidate] = []
     try:
         found += _outputs(shop, claim, query, k)
     except (Corrupt, Unavailable) as error:
         found.append(_failed("Past outputs", "retrieved", str(error)))
     try:
-        found += _map(shop, repository, base_tree, query)
+        found += _map(shop, repository, base_tree, query, hidden)
     except (Corrupt, Unavailable) as error:
         found.append(_failed("Repository map", "map", str(error)))
     return found
@@ -273,10 +303,12 @@ def _output(hit: Hit, rank: int, k: int, near: float | None, twin: str | None) -
     )
 
 
-def _map(shop: Workshop, repository: Repository, tree: str, query: str) -> list[Candidate]:
+def _map(
+    shop: Workshop, repository: Repository, tree: str, query: str, hidden: Collection[str]
+) -> list[Candidate]:
     code = read_tree(shop.engine, repository, tree, shop.redact)
     scores = shop.engine.read(search_files, query, among=frozenset(code.blobs))
-    ranked = relevant(code, scores, query)[:FILES_SHOWN]
+    ranked = [one for one in relevant(code, scores, query) if one[0] not in hidden][:FILES_SHOWN]
     if not ranked:
         return []
     blob_of = dict(zip(code.paths, code.blobs, strict=True))

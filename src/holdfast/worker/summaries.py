@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
+from typing import Literal
 
 import msgspec
 
@@ -19,7 +20,7 @@ from holdfast.agent import evidence, prompts
 from holdfast.agent.chain import chain
 from holdfast.agent.conversation import encode
 from holdfast.agent.journal import Effectful, LiveJournal, Performed
-from holdfast.context.bundle import Bundle, Summary
+from holdfast.context.bundle import Bundle, Summary, between_fences
 from holdfast.context.tokens import count_tokens
 from holdfast.domain.model import Claim
 from holdfast.domain.ports import Message, ModelReply, ModelRequest, Usage
@@ -28,7 +29,7 @@ from holdfast.errors import Exhausted, ModelError
 from holdfast.store import Tx
 from holdfast.worker.workshop import Workshop
 
-MODES = ("extract", "model")
+MODES: tuple[Literal["extract", "model"], ...] = ("extract", "model")
 WORDS_MIN, WORDS_MAX = 80, 300
 WIDE_TOKENS = 450  # from this room on a summary may be long
 OUTPUT_TOKENS = 1024
@@ -56,7 +57,6 @@ class Summaries:
         return Summary(by=self.model, problem=self.failed.get(key, "not made yet"))
 
     def _request(self, text: str, words: int) -> ModelRequest:
-        fence = "~" * (3 + text.count("~~~"))
         return ModelRequest(
             model=self.model.partition(":")[2] or self.model,
             messages=(
@@ -64,7 +64,7 @@ class Summaries:
                     role="system",
                     content=prompts.fill(prompts.load("summary"), words=str(words)),
                 ),
-                Message(role="user", content=f"{fence}\n{text}\n{fence}"),
+                Message(role="user", content=between_fences(text)),
             ),
             tools=(),
             seed=self._seed,
