@@ -261,7 +261,7 @@ def play(examples: int, **values: Any) -> None:
 
 
 def test_no_order_of_calls_and_deaths_breaks_an_invariant() -> None:
-    play(15)
+    play(30)
 
 
 BUGS: dict[str, Plant] = {
