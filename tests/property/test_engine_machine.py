@@ -34,7 +34,6 @@ from holdfast.engine import (
     claim,
     expire,
     pause,
-    record,
     renew,
     resume,
     settle,
@@ -42,7 +41,7 @@ from holdfast.engine import (
     step,
     submit,
 )
-from holdfast.engine.journal import Done, Intend, Lose, Redo, StepName, Write
+from holdfast.engine.journal import Done, Intend, Lose, Redo, StepName, Write, record
 from holdfast.engine.rows import encode
 from holdfast.errors import HoldfastError, Refused, Stale, Unavailable
 from simulate.checkers import Observer
