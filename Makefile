@@ -64,7 +64,7 @@ setup-dev: $(VENV)/.dev
 
 lock:  ## pin the dependencies anew (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml requirements/build.in -o requirements/run.txt
-	uv pip compile -q --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" --extra dev --extra anthropic -c requirements/run.txt pyproject.toml -o requirements/dev.txt
+	uv pip compile -q --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" --extra dev --extra providers -c requirements/run.txt pyproject.toml -o requirements/dev.txt
 
 bench-setup: SYSTEM_PACKAGES += strace
 bench-setup: setup $(PEERS)/.ready  ## the benchmarks' peers, in an environment of their own

@@ -45,7 +45,12 @@ def timed(runs: Iterator[Callable[[], Any]], seen: list[int]) -> None:
 
 def holdfast(folder: Path, turns: int, repeats: int) -> None:
     """The loop as a worker runs it: claimed, briefed, every step in the store, settled."""
-    _loop(folder, turns, repeats, durable=True)
+    _loop(folder, turns, repeats)
+
+
+def holdfast_effect(folder: Path, turns: int, repeats: int) -> None:
+    """The same when the tool has an effect: its intent is stored before it, so two commits."""
+    _loop(folder, turns, repeats, effect="idempotent")
 
 
 def holdfast_unkept(folder: Path, turns: int, repeats: int) -> None:
@@ -53,18 +58,39 @@ def holdfast_unkept(folder: Path, turns: int, repeats: int) -> None:
     _loop(folder, turns, repeats, durable=False)
 
 
-def _loop(folder: Path, turns: int, repeats: int, *, durable: bool) -> None:
+def _loop(
+    folder: Path, turns: int, repeats: int, *, effect: Any = "pure", durable: bool = True
+) -> None:
     from holdfast.adapters.clock import SystemClock
-    from holdfast.adapters.tools import check_arguments
     from holdfast.agent import loop
     from holdfast.agent.conversation import encode
     from holdfast.agent.journal import LiveJournal
-    from holdfast.context.bundle import Bundle
-    from holdfast.domain.model import GoalSpec, PlanSpec, Policy, TaskSpec
-    from holdfast.domain.ports import ModelReply, Observation, ToolCall, ToolSpec, Usage
+    from holdfast.domain.model import GoalSpec, PlanSpec
     from holdfast.engine import Engine, brief, claim, settle, submit
 
     seen: list[int] = []
+    bundle = _bundle(turns, effect)
+    model = bundle.model
+    goal = GoalSpec(text=GOAL, repository="/", base_commit="", base_tree="", model=model)
+    engine = Engine(folder / "holdfast.db", SystemClock())
+
+    async def work() -> None:
+        await engine.acall(submit, goal, PlanSpec(tasks=(bundle.task,)))
+        claimed = await engine.acall(claim, "w", lease_s=60.0)
+        await engine.acall(brief, claimed.fence, encode(bundle), base_commit="", base_tree="")
+        live = LiveJournal(engine, claimed.fence, (), base_tree="")
+        job = _job(bundle, live if durable else _unkept(), turns, seen, claimed.fence)
+        await engine.acall(settle, claimed.fence, await loop.run(job))
+
+    timed(((lambda: asyncio.run(work())) for _ in range(repeats)), seen)
+    engine.close()
+
+
+def _bundle(turns: int, effect: Any) -> Any:
+    from holdfast.context.bundle import Bundle
+    from holdfast.domain.model import Policy, TaskSpec
+    from holdfast.domain.ports import ToolSpec
+
     spec = ToolSpec(
         name="look",
         description="Look at a file.",
@@ -73,80 +99,65 @@ def _loop(folder: Path, turns: int, repeats: int, *, durable: bool) -> None:
             "properties": {"number": {"type": "integer"}},
             "required": ["number"],
         },
-        effect="idempotent",
+        effect=effect,
+    )
+    policy = Policy(max_turns=turns + 1, stall_limit=turns)
+    return Bundle(
+        task=TaskSpec(key="look", prompt=GOAL, policy=policy),
+        goal=GOAL,
+        model="scripted:instant",
+        seed=1,
+        system=SYSTEM_PROMPT,
+        user=GOAL,
+        tools=(spec,),
     )
 
+
+def _job(bundle: Any, journal: Any, turns: int, seen: list[int], fence: Any) -> Any:
+    from holdfast.adapters.clock import SystemClock
+    from holdfast.adapters.tools import check_arguments
+    from holdfast.agent.loop import Job
+    from holdfast.domain.ports import ModelReply, Observation, ToolCall, Usage
+
     class Look:
-        def __init__(self) -> None:
-            self.spec = spec
+        (spec,) = bundle.tools
 
         async def call(self, arguments: Any, workspace: Any) -> Observation:
             seen.append(arguments["number"])
             return Observation(tool="look", success=True, output=line(arguments["number"]))
 
     class Instant:
-        name, context_tokens = "scripted:instant", 100_000
-
-        def __init__(self) -> None:
-            self.turn = 0
+        name, context_tokens, turn = bundle.model, 100_000, 0
 
         async def complete(self, request: Any) -> ModelReply:
             self.turn += 1
             usage = Usage(tokens_in=TOKENS[0], tokens_out=TOKENS[1])
             if self.turn > turns:
                 return ModelReply(text="All seen.", usage=usage, model="instant")
-            wanted = ToolCall(
-                id=f"c{self.turn}", name="look", arguments=f'{{"number":{self.turn}}}'
+            calls = (
+                ToolCall(id=f"c{self.turn}", name="look", arguments=f'{{"number":{self.turn}}}'),
             )
             return ModelReply(
-                text="",
-                calls=(wanted,),
-                usage=usage,
-                finish_reason="tool_calls",
-                model="instant",
+                text="", calls=calls, usage=usage, finish_reason="tool_calls", model="instant"
             )
 
     class Quiet:
         def show(self, progress: Any) -> None:
             """Nobody looks."""
 
-    policy = Policy(max_turns=turns + 1, stall_limit=turns)
-    task = TaskSpec(key="look", prompt=GOAL, policy=policy)
-    goal = GoalSpec(text=GOAL, repository="/", base_commit="", base_tree="", model=Instant.name)
-    bundle = Bundle(
-        task=task,
-        goal=GOAL,
-        model=Instant.name,
-        seed=1,
-        system=SYSTEM_PROMPT,
-        user=GOAL,
-        tools=(spec,),
+    model = Instant()
+    return Job(
+        bundle=bundle,
+        journal=journal,
+        workspace=None,  # type: ignore[arg-type]  # no tool of this task has one
+        model=lambda name: model,
+        tools={"look": Look()},
+        problems=check_arguments,
+        cost=lambda name, usage: 0,
+        sink=Quiet(),
+        fence=fence,
+        clock=SystemClock(),
     )
-    engine = Engine(folder / "holdfast.db", SystemClock())
-
-    async def work() -> None:
-        await engine.acall(submit, goal, PlanSpec(tasks=(task,)))
-        claimed = await engine.acall(claim, "w", lease_s=60.0)
-        await engine.acall(brief, claimed.fence, encode(bundle), base_commit="", base_tree="")
-        live = LiveJournal(engine, claimed.fence, (), base_tree="")
-        model = Instant()
-        job = loop.Job(
-            bundle=bundle,
-            journal=live if durable else _unkept(),
-            workspace=None,  # type: ignore[arg-type]  # no tool of this task has one
-            model=lambda name: model,
-            tools={"look": Look()},
-            problems=check_arguments,
-            cost=lambda name, usage: 0,
-            sink=Quiet(),
-            fence=claimed.fence,
-            clock=SystemClock(),
-        )
-        outcome = await loop.run(job)
-        await engine.acall(settle, claimed.fence, outcome)
-
-    timed(((lambda: asyncio.run(work())) for _ in range(repeats)), seen)
-    engine.close()
 
 
 def _unkept() -> Any:
@@ -410,6 +421,7 @@ def mini_swe_agent(folder: Path, turns: int, repeats: int) -> None:
 
 SYSTEMS = {
     "holdfast": holdfast,
+    "holdfast_effect": holdfast_effect,
     "holdfast_unkept": holdfast_unkept,
     "pydantic_ai": pydantic_ai,
     "pydantic_ai_dbos": pydantic_ai_dbos,

@@ -10,6 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from holdfast import cli
+from holdfast.adapters.models.hosts import HOSTS
 from holdfast.config import Settings, environment_name
 from holdfast.domain.lifecycle import MACHINES, diagram
 from holdfast.trace.events import FIELDS
@@ -25,6 +26,7 @@ def pages() -> dict[str, str]:
         "docs/lifecycles.md": MADE + lifecycles(),
         "docs/commands.md": MADE + commands(),
         "docs/events.md": MADE + events(),
+        "docs/providers.md": MADE + providers(),
     }
 
 
@@ -69,6 +71,40 @@ def events() -> str:
         "the store keeps them under their short names.\n\n"
     )
     return head + "\n".join(rows) + "\n"
+
+
+def providers() -> str:
+    rows = ["| Provider | Key | Another address | Extra |", "|---|---|---|---|"]
+    for name, host in HOSTS.items():
+        keys = " or ".join(f"`{key}`" for key in host.keys)
+        notes = {"either": " (not with an address of yours)", "address": " (if it wants one)"}
+        needed = " (needed)" if host.needs in ("address", "both") else ""
+        extra = f"`{host.extra}`" if host.extra else ""
+        rows.append(
+            f"| `{name}` | {keys}{notes.get(host.needs, '')} | `{host.address}`{needed} | {extra} |"
+        )
+    head = """# Providers
+
+`--model PROVIDER:NAME`, and `--model A,B` for a chain. Beside the rows there are `ollama:NAME`
+(`OLLAMA_HOST`), `scripted:FILE` and `replay:ATTEMPT`. An extra is installed with
+`pip install 'holdfast[EXTRA]'`, all of them with `holdfast[providers]`; `holdfast doctor` lists
+what is there. A key or an address that is missing is one line and exit code 2, before any goal.
+
+"""
+    tail = """
+- Bedrock also reads `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN` and `AWS_REGION`; Azure
+  `OPENAI_API_VERSION`, unless the endpoint ends in `/v1`; Snowflake `SNOWFLAKE_ACCOUNT`; Google
+  Cloud, with a project for a key, `GOOGLE_CLOUD_LOCATION` and the machine's own credentials.
+- No client retries by itself: every call is one step of the journal. Prompt caching is asked for
+  wherever the provider takes marks (Anthropic, Claude and Nova on Bedrock, Claude and Gemini on
+  OpenRouter); the others cache by themselves.
+- Of pydantic-ai's providers these are left out: what is no chat (`openai-decisions`,
+  `google-decisions`, `typesafe`), what signs a person in (`openai-codex`, `openai-chatgpt`), its
+  own gateway, and `github`, which was retired. `openai` is the chat dialect, `openai-responses`
+  the other.
+- The price table covers OpenAI and Anthropic; a row in `prices.toml` of the home prices any model.
+"""
+    return head + "\n".join(rows) + "\n" + tail
 
 
 def _help(word: str) -> str:

@@ -9,7 +9,7 @@ from simulate.mutants import MUTANTS
 
 PAGE = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 INVARIANTS = [f"I{number}" for number in range(1, 15)]
-# Design §6, word for word as far as the table names them.
+# Design §6, word for word as far as the table names them, and decision 14.
 DESIGNED = {
     "crash at the n-th statement",
     "crash at the n-th port boundary",
@@ -22,6 +22,7 @@ DESIGNED = {
     "malformed model",
     "full disk",
     "kill during compensation",
+    "crash between a reply and its commit",
 }
 
 

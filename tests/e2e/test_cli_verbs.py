@@ -87,7 +87,7 @@ def ask(say):
 
 
 def test_goals_are_listed_and_shown(say, ask) -> None:
-    assert "Write two files" in say("goal")
+    assert "Write two f" in say("goal"), "a text is cut at the width of the terminal"
     assert ask("goal")["goals"][0]["state"] == "complete"
     shown = ask("goal", "show", "1")
     assert [task["key"] for task in shown["plans"][0]["tasks"]] == ["a", "b"]
@@ -237,6 +237,16 @@ def test_the_doctor_names_what_is_there_and_what_a_command_can_see(say, ask) -> 
     assert "commands run behind bubblewrap" in say("doctor")
     asked = ask("doctor", "--model", "scripted:/nowhere", code=1)
     assert asked["healthy"] is False
+    assert {"openai", "google", "mistral"} <= {*found["providers"]["ready"]}
+    assert found["providers"]["missing"] == []
+
+
+def test_the_doctor_does_not_say_that_a_provider_answers_whom_nobody_asked(
+    ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "test-key")
+    found = {row["name"]: row for row in ask("doctor", "--model", "deepseek:x")["findings"]}
+    assert found["model"]["text"] == "deepseek:x can be asked; only a call tells if it answers"
 
 
 def test_a_place_without_a_store_says_how_to_start(tmp_path: Path, capsys) -> None:

@@ -465,6 +465,18 @@ def test_a_search_that_fails_is_shown_as_such_and_never_as_an_empty_item(place) 
     assert "the search failed: blob" in row["reason"]
 
 
+def test_a_link_that_shows_nothing_by_itself_hides_no_output_from_retrieval(place) -> None:
+    here = place(context="curated")
+    here.start()
+    body = "The socket pool leaks in reader.py"
+    here.app.engine.call(add_document, "output", "3.9", title="t", body=body, task=3, plan=1)
+    for kind in ("relates_to", "duplicates"):
+        here.app.engine.call(create_link, 1, 3, kind)
+    assert body in context.preview(here.app, 1)["text"]
+    here.app.engine.call(create_link, 1, 3, "refers")
+    assert "Output 3.9" not in items(context.preview(here.app, 1)), "it has an item of its own"
+
+
 def test_of_two_equal_outputs_one_is_shown_and_the_other_explained(place) -> None:
     here = place(context="curated")
     here.start()

@@ -278,3 +278,28 @@ def test_settings_that_no_plan_could_keep_are_refused_before_a_goal_exists(tmp_p
         assert (done.code, done.result["type"]) == (2, "error")
         assert words in done.result["message"]
     assert run.store.goals() == 0
+
+
+def test_a_strategy_holds_for_the_plan_that_a_model_makes(tmp_path: Path) -> None:
+    chain = (row("one"), row("two", requires=["one"]), row("three"))
+    run = cli(tmp_path, planned(answer(*chain), work=WORK))
+    done = run("run", "Make three", *PLANNED, "--strategy", "bfs", "--slots", "1")
+    assert done.code == 0, done.err
+    joined = "SELECT t.key FROM attempts a JOIN tasks t ON t.id = a.task_id"
+    started = run.store.rows(f"{joined} ORDER BY a.started_ms")
+    order = [each["key"] for each in started if each["key"] in ("one", "two", "three")]
+    assert order == ["one", "three", "two"], "level by level; by place it is one, two, three"
+
+
+def test_a_resume_says_how_wide_it_works_and_what_each_task_proved(tmp_path: Path) -> None:
+    run = cli(tmp_path, planned(answer(*THREE), work=WORK))
+    proposed = run("run", "Make three", "--agent-planning", "--review")
+    assert "one: ready\n" in proposed.out, "what was never tried names no attempt"
+    assert run("plan", "approve", "2").code == 0
+    assert "slots is 0" in run("resume", "--slots", "0").err
+    done = run("resume", "--slots", "2")
+    assert done.code == 0, done.err
+    lines = [line.strip() for line in done.out.splitlines()]
+    for number, name in ((2, "one"), (3, "two"), (4, "three")):
+        at = lines.index(f"✓ {name}: succeeded (attempt {number}.1)")
+        assert lines[at + 1].startswith("✓ check pass: test -f " + name)

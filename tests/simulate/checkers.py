@@ -210,6 +210,20 @@ def fixed(before: Rows, now: Rows) -> int:
     return seen
 
 
+def begun(now: Rows, task: int, take: int, key: str) -> None:
+    """I5 where an effect begins that is not pure: it is intended, all that came before is stored.
+
+    A reply on which something was built and that is asked for again has changed.
+    """
+    journal = [row for row in now.steps.values() if (row["task_id"], row["take"]) == (task, take)]
+    going = [row for row in journal if row["state"] == "intended"]
+    if [row["key"] for row in going] != [key]:
+        raise Broken("I5", f"{key} of task {task} begins beside {[row['key'] for row in going]}")
+    missing = {*range(1, going[0]["position"])} - {row["position"] for row in journal}
+    if missing:
+        raise Broken("I5", f"{key} of task {task} begins before {missing} are stored")
+
+
 def folded(before: Rows, now: Rows) -> int:
     """I6: folding the transitions gives every state back, and each begins where the last ended."""
     states: dict[tuple[str, str], str] = {}

@@ -22,6 +22,7 @@ FAULTS = {
     "crash after a statement": "crash at the n-th statement",
     "crash at a boundary": "crash at the n-th port boundary",
     "killed between statements": "crash anywhere else",
+    "killed while a reply was held": "crash between a reply and its commit",
     "reply lost": "lost reply",
     "settled twice": "duplicate settle",
     "settled late": "late settle",
@@ -162,7 +163,8 @@ class SimEngine(Engine):
         super().__init__(path, clock, shared=False)
         raw: Any = self._writer._connection
         raw.execute("PRAGMA synchronous = OFF")  # no power is lost here, only processes
-        self.wire = Wire(raw, happened)
+        self._happened: Counter[str] = Counter() if happened is None else happened
+        self.wire = Wire(raw, self._happened)
         self._deadly = 0
         self._writer._connection = self.wire  # type: ignore[assignment]  # the seam of all faults
         self._observe = observe
@@ -177,6 +179,30 @@ class SimEngine(Engine):
     async def acall(self, use_case: Any, *args: Any, **kwargs: Any) -> Any:
         await pause()
         return self.call(use_case, *args, **kwargs)
+
+    @types.coroutine
+    def beside(self, work: Any, store: Any, *, within_s: float) -> Generator[Any, Any, Any]:  # type: ignore[override]
+        """The same in simulated time, and whoever dies in it dies with what was held."""
+        late_s, late = self.clock.monotonic_s() + within_s, False
+        try:
+            while True:
+                try:
+                    yield work.send(None)
+                except StopIteration as end:
+                    return end.value
+                except Exception:
+                    if not late:
+                        yield from store().__await__()
+                    raise
+                if not late and self.clock.monotonic_s() >= late_s:
+                    late = True
+                    self._happened["held too long"] += 1
+                    yield from store().__await__()
+        except (Killed, GeneratorExit):
+            self._happened["killed while a reply was held"] += not late
+            raise
+        finally:
+            work.close()
 
     def die_at_boundary(self, nth: int) -> None:
         """End the process at the n-th boundary from now, of a step or around a port's effect."""

@@ -17,7 +17,7 @@ from holdfast.adapters.models import replies
 from holdfast.agent import loop
 from holdfast.agent.journal import LiveJournal
 from holdfast.domain import decide, lifecycle
-from holdfast.engine import journal, undo
+from holdfast.engine import undo
 from holdfast.store import queries, tx
 from holdfast.trace import redact
 from holdfast.worker import attempt
@@ -92,15 +92,6 @@ def _no_reserve(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(decide, "reserve", lambda budget, spent, tokens, nusd: None)
 
 
-def _never_released(patch: pytest.MonkeyPatch) -> None:
-    reserve = journal._reserve
-
-    def hoard(tx: Any, fence: Any, tokens: int, nusd: int) -> None:
-        reserve(tx, fence, max(tokens, 0), max(nusd, 0))
-
-    patch.setattr(journal, "_reserve", hoard)
-
-
 def _one_form(patch: pytest.MonkeyPatch) -> None:
     """A configured credential is looked for only as it stands in a web address."""
     patch.setattr(redact, "_forms", lambda secret: [f"={secret}&"])
@@ -153,6 +144,32 @@ def _redo_everything(patch: pytest.MonkeyPatch) -> None:
         return await effect(self, effectful, milder, generation)
 
     patch.setattr(LiveJournal, "_effect", brave)
+
+
+def _begin_unstored(patch: pytest.MonkeyPatch) -> None:
+    """What is intended waits for the next commit too, and its effect does not wait for that."""
+    commit = LiveJournal._commit
+
+    async def later(self: Any, writes: Any) -> None:
+        if writes:
+            self._hold(*writes)
+        else:
+            await commit(self, writes)
+
+    patch.setattr(LiveJournal, "_commit", later)
+
+
+def _read_unstored(patch: pytest.MonkeyPatch) -> None:
+    """An intent is stored at once, without what it follows from."""
+
+    async def alone(self: Any, writes: Any) -> None:
+        held, self._pending = self._pending, []
+        await commit(self, writes or held)
+        if writes:
+            self._pending = held
+
+    commit = LiveJournal._commit
+    patch.setattr(LiveJournal, "_commit", alone)
 
 
 def _forget_earlier_takes(patch: pytest.MonkeyPatch) -> None:
@@ -237,6 +254,8 @@ MUTANTS = (
         ),
         seed=1,
     ),
+    Mutant("I5", "a call begins before its intent is stored", _begin_unstored),
+    Mutant("I5", "a call begins before the reply that it follows from is stored", _read_unstored),
     Mutant("I6", "a retry is not logged", _silent_retry),
     Mutant(
         "I6",
@@ -257,7 +276,11 @@ MUTANTS = (
         statement("transition.attempt", "reserved_tokens = 0", "reserved_tokens = reserved_tokens"),
         seed=1,
     ),
-    Mutant("I7", "the reserve of a step that is done stays", _never_released),
+    Mutant(
+        "I7",
+        "the reserve of a step that is done stays",
+        statement("attempt.spend", "reserved_tokens - :back_tokens", "reserved_tokens"),
+    ),
     Mutant(
         "I8",
         "a take's bundle can be exchanged",

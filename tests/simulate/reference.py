@@ -26,7 +26,7 @@ PLAN = PlanSpec(
     source="person",
 )
 SCRIPTS = {
-    "a": (("ask", "idempotent"), ("write", "compensable"), ("look", "pure")),
+    "a": (("ask", "idempotent"), ("read", "pure"), ("write", "compensable"), ("look", "pure")),
     "b": (("pay", "irreversible"), ("ask", "idempotent")),
 }
 

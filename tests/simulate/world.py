@@ -24,7 +24,7 @@ from holdfast.agent.journal import Effectful, LiveJournal, Performed, Undecided
 from holdfast.domain.model import Claim, Fence, Outcome
 from holdfast.engine import brief, claim, compensate, renew, settle, submit
 from holdfast.errors import Exhausted, Refused, Stale, Unavailable
-from simulate.checkers import Broken, Observer, at_rest
+from simulate.checkers import Broken, Observer, at_rest, begun
 from simulate.faults import Killed, SimClock, SimEngine, pause
 from simulate.git import Git
 from simulate.hands import Hands
@@ -241,6 +241,9 @@ class World:
         try:
             for act in script.acts:
                 await journal.step(self._effectful(engine, fence, act, own_until))
+                if act.kind == "model":  # what it asks to see shares a commit with the reply
+                    look = Act(key=f"{act.key}/look", effect="pure")
+                    await journal.step(self._effectful(engine, fence, look, own_until))
                 if await engine.acall(renew, fence, lease_s=LEASE_S) == "cancel":
                     return Outcome(kind="cancelled", failure="cancelled", reason="interrupted")
                 own_until = self.clock.monotonic_s() + LEASE_S
@@ -282,6 +285,8 @@ class World:
         async def perform() -> Performed:
             self.performing[fence.task] += 1
             try:
+                if act.effect != "pure":
+                    begun(self.observer.rows, fence.task, fence.take, act.key)
                 engine.boundary("before_port", act.key)
                 await pause()
                 performed = self.ports.perform(act)

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -74,3 +76,17 @@ def test_what_is_near_to_nothing_is_answered_with_where_it_is_taught(
 
 def test_hostile_characters_become_visible() -> None:
     assert plain("a\x1b[31mb\u202ec\td\n") == "a\\x1b[31mb\\u202ec\td\n"
+
+
+def test_what_a_library_says_of_a_server_stays_off_the_terminal() -> None:
+    """The SDKs' warnings and log lines quote replies, and a reply may hold escape codes."""
+    script = (
+        "import logging, sys, warnings\n"
+        "from holdfast.cli import main\n"
+        "sys.argv = ['holdfast', '--version']\n"
+        "assert main() == 0\n"
+        "logging.getLogger('cohere').warning('\\x1b[31mdata')\n"
+        "warnings.warn('\\x1b[31mreason')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stderr == b""

@@ -16,9 +16,9 @@ from holdfast.engine.links import (
     delete_link,
     list_dependencies,
     list_links,
-    requires_dag_schedule,
 )
 from holdfast.engine.listing import task_row
+from holdfast.engine.schedule import requires_dag_schedule
 from holdfast.errors import NotFound, Refused
 
 

@@ -1,14 +1,19 @@
 """One attempt's journal over the real store: what is performed, remembered, lost or asked for."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from desk import Desk, done, effectful
-from holdfast.agent.journal import EndOfJournal, ReplayJournal, Undecided
+from holdfast.adapters.clock import SystemClock
+from holdfast.agent import journal as journals
+from holdfast.agent.journal import EndOfJournal, LiveJournal, Performed, ReplayJournal, Undecided
 from holdfast.domain.model import Budget, Claim
-from holdfast.engine import expire, signal, steps_of
+from holdfast.engine import Engine, expire, signal, steps_of
 from holdfast.errors import Corrupt, Divergence, Exhausted, Stale
 
 
@@ -174,8 +179,6 @@ def test_an_attempt_that_lost_its_lease_stores_nothing_more(desk: Desk) -> None:
 
 
 def test_the_boundaries_of_a_step_are_announced_in_order(desk: Desk) -> None:
-    from holdfast.agent.journal import LiveJournal
-
     desk.goal()
     granted = desk.claim()
     seen: list[str] = []
@@ -233,3 +236,143 @@ def test_replay_names_a_changed_result_and_follows_a_persons_word(desk: Desk) ->
     step, _ = effectful("s", "compensable")
     assert done(replay.step(step)) == b'"dud"'
     assert replay.changed == "s"
+
+
+class Turn:
+    """A reply, the reads that it asks for and the next call, over a real engine and loop."""
+
+    def __init__(self, desk: Desk) -> None:
+        desk.goal()
+        granted = desk.claim()
+        desk.close()
+        self.engine = Engine(desk.path, SystemClock())
+        self.journal = LiveJournal(self.engine, granted.fence, (), base_tree="t0")
+
+    def stored(self) -> dict[str, str]:
+        return {row.key: row.state for row in self.engine.read(steps_of, 1, 1)}
+
+    async def reply(self, key: str = "reply") -> None:
+        await self.journal.step(effectful(key, "idempotent")[0])
+
+    async def read(
+        self, look: Callable[[], Awaitable[None]], *, together: bool = False, key: str = "read"
+    ) -> None:
+        async def perform() -> Performed:
+            await look()
+            return Performed(result=b'"seen"')
+
+        steps = [replace(effectful(name, "pure")[0], perform=perform) for name in (key, "too")]
+        if together:
+            await self.journal.together(steps)
+        else:
+            await self.journal.step(steps[0])
+
+    async def until_stored(self) -> None:
+        async with asyncio.timeout(30):
+            while self.stored()["reply"] != "done":  # noqa: ASYNC110  the store has no event
+                await asyncio.sleep(0)
+
+
+@pytest.fixture
+def turn(desk: Desk) -> Iterator[Turn]:
+    made = Turn(desk)
+    yield made
+    made.engine.close()
+
+
+async def fails() -> None:
+    raise LookupError("nothing there")
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_reply_waits_for_its_reads_and_all_are_stored_before_the_next_call(
+    turn: Turn, monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    monkeypatch.setattr(journals, "HOLD_S", 3600.0)
+    at_read: list[dict[str, str]] = []
+    at_next: list[dict[str, str]] = []
+
+    async def look() -> None:
+        await turn.engine.acall(lambda tx: None)  # any commit, and the loop turns
+        at_read.append(turn.stored())
+
+    async def perform() -> Performed:
+        at_next.append(turn.stored())
+        return Performed(result=b'"next"')
+
+    async def work() -> None:
+        await turn.reply()
+        await turn.read(look, together=together)
+        await turn.journal.step(replace(effectful("next", "idempotent")[0], perform=perform))
+
+    asyncio.run(work())
+    assert at_read == [{"reply": "intended"}] * (1 + together)
+    reads = {"read": "done", "too": "done"} if together else {"read": "done"}
+    assert at_next == [{"reply": "done", **reads, "next": "intended"}]
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_read_that_takes_longer_than_a_reply_is_held_does_not_keep_it_from_being_stored(
+    turn: Turn, together: bool
+) -> None:
+    async def work() -> None:
+        await turn.reply()
+        await turn.read(turn.until_stored, together=together)
+
+    asyncio.run(work())
+    assert turn.stored() == {"reply": "done"}
+
+
+def test_a_row_of_quick_reads_does_not_hold_a_reply_for_longer_than_one_of_them(turn: Turn) -> None:
+    async def work() -> None:
+        await turn.reply()
+        async with asyncio.timeout(30):
+            for number in count():
+                if turn.stored()["reply"] == "done":
+                    break
+                await turn.read(lambda: asyncio.sleep(0), key=f"read {number}")
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_reply_is_stored_when_the_read_after_it_fails(turn: Turn, together: bool) -> None:
+    async def work() -> None:
+        await turn.reply()
+        with pytest.raises(LookupError, match="nothing there"):
+            await turn.read(fails, together=together)
+
+    asyncio.run(work())
+    assert turn.stored() == {"reply": "done"}
+
+
+def test_a_reply_is_stored_when_its_attempt_is_cancelled_in_the_read_after_it(turn: Turn) -> None:
+    async def work() -> None:
+        await turn.reply()
+        begun = asyncio.Event()
+
+        async def hang() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        reading = asyncio.create_task(turn.read(hang))
+        await begun.wait()
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+
+    asyncio.run(work())
+    assert turn.stored() == {"reply": "done"}
+
+
+def test_what_is_held_too_long_by_an_attempt_that_lost_its_lease_is_refused(turn: Turn) -> None:
+    fence = turn.journal._fence
+
+    async def work() -> None:
+        await turn.reply()
+        await turn.engine.acall(expire, fence, reason="silent")
+        with pytest.raises(Stale, match="its step was not stored"):
+            await turn.read(fails)
+
+    asyncio.run(work())
+    assert turn.stored() == {"reply": "intended"}

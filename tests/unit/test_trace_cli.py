@@ -1,6 +1,7 @@
 """The command line of the trace, alone and as `holdfast trace`."""
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -236,6 +237,40 @@ def test_a_reader_that_goes_away_is_no_error(file: Path) -> None:
     assert done.returncode == 130
     assert done.stderr == b""
     assert len(lines(done.stdout)) == 1
+
+
+def test_a_file_that_cannot_be_written_is_told(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    for place in (tmp_path, tmp_path / "none" / "x"):
+        code, out, err = run(capsys, "export", "--file", str(file), "--output", str(place))
+        assert (code, out) == (1, "")
+        assert err.startswith(f"cannot write {place}: ")
+
+
+def test_without_a_verb_the_sessions_are_listed(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTLOG_FILE", str(file))
+    capsys.readouterr()
+    listed = run(capsys, "sessions")
+    assert run(capsys) == listed
+    assert cli.main(["trace"]) == 0
+    assert capsys.readouterr().out == listed[1]
+    assert cli.main(["trace", "--json"]) == 0
+    assert lines(capsys.readouterr().out)
+
+
+def test_an_alphabet_without_a_character_shows_its_number(file: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast.trace", "context", "--file", str(file)],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\xb7" in done.stdout
 
 
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:

@@ -332,11 +332,13 @@ def test_a_real_tokenizer_counts_no_more_than_the_budget(
         assert "left out for the budget" in text
 
 
-def test_a_budget_below_the_smallest_is_the_smallest(world: World) -> None:
+@pytest.mark.parametrize("budget", [-1, 0, 1, 2, 20, 60, report.TOKENS_MIN - 1])
+def test_a_budget_below_the_smallest_is_kept_by_its_beginning(world: World, budget: int) -> None:
     fail(world, zero_division)
-    text = context(world, 1)
-    assert text == context(world, report.TOKENS_MIN)
-    assert "ZeroDivisionError" in text
+    text = context(world, budget)
+    assert real_tokens(text) <= max(budget, 0)
+    assert context(world, report.TOKENS_MIN).startswith(text.rstrip("…\n"))
+    assert ("ZeroDivisionError" in text) == (budget >= 60)
 
 
 def test_the_same_rows_give_the_same_bytes(world: World, tmp_path: Path) -> None:

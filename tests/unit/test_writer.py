@@ -19,6 +19,7 @@ from holdfast.adapters.clock import SystemClock
 from holdfast.engine import Engine
 from holdfast.errors import Corrupt, Refused, Unavailable
 from holdfast.store import Turnstile, Tx, Writer, open_store
+from holdfast.store import writer as writers
 from simulate.faults import SimClock, Wire
 
 
@@ -84,6 +85,72 @@ def refuse(tx: Tx) -> None:
 
 def test_an_idle_writer_commits_on_the_callers_own_thread(bench: Bench) -> None:
     assert bench.writer.run(lambda tx: threading.current_thread()) is threading.current_thread()
+
+
+@pytest.mark.parametrize(("quick_s", "here"), [(0.0, False), (3600.0, True)])
+def test_a_coroutine_commits_on_its_loops_thread_while_commits_are_quick(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, quick_s: float, here: bool
+) -> None:
+    monkeypatch.setattr(writers, "QUICK_S", quick_s)
+
+    async def both() -> list[threading.Thread]:
+        return [await bench.writer.arun(lambda tx: threading.current_thread()) for _ in range(2)]
+
+    first, second = asyncio.run(both())
+    assert first is threading.current_thread(), "nothing is known of this disk yet"
+    assert (second is threading.current_thread()) is here
+
+
+def test_coroutines_that_are_ready_at_once_share_a_commit_of_their_loop(bench: Bench) -> None:
+    async def work() -> None:
+        await asyncio.gather(*(bench.writer.arun(put(b"c%d" % n)) for n in range(20)))
+
+    assert bench.begins(lambda: asyncio.run(work())) == 1
+    assert bench.blobs() == 20
+
+
+@pytest.mark.parametrize("first", ["run", "close", "cancel"])
+def test_who_comes_before_a_coroutine_has_begun_its_commit_does_not_wait_for_it(
+    bench: Bench, first: str
+) -> None:
+    """It could wait for ever: here both are on one thread."""
+
+    async def work() -> None:
+        job = asyncio.create_task(bench.writer.arun(put(b"promised")))
+        await asyncio.sleep(0)
+        assert bench.blobs() == 0
+        match first:
+            case "run":
+                bench.writer.run(put(b"between"))
+            case "close":
+                bench.writer.close()
+            case _:
+                job.cancel()
+        if first == "cancel":
+            with pytest.raises(asyncio.CancelledError):
+                await job
+        else:
+            await job
+
+    asyncio.run(work())
+    assert bench.blobs() == 1 + (first == "run")
+
+
+def test_a_loop_does_not_wait_for_another_process(tmp_path: Path) -> None:
+    path, other = tmp_path / "holdfast.db", Turnstile(tmp_path)
+    writer = Writer(open_store(path, now_ms=1), path, SimClock(), Turnstile(tmp_path))
+
+    async def work() -> threading.Thread:
+        with other():
+            job = asyncio.create_task(writer.arun(lambda tx: threading.current_thread()))
+            while not writer._thread:  # noqa: ASYNC110  its start is no event
+                await asyncio.sleep(0)
+            assert not job.done()
+        return await job
+
+    assert asyncio.run(work()) is writer._thread
+    writer.close()
+    other.close()
 
 
 def test_all_that_wait_share_the_next_commit_threads_and_coroutines_alike(bench: Bench) -> None:
@@ -346,6 +413,7 @@ def test_closing_waits_for_the_commit_and_refuses_what_comes_later(bench: Bench)
 
 
 def test_a_writer_whose_thread_idles_closes_too(bench: Bench) -> None:
+    bench.writer._quick = False
     asyncio.run(bench.writer.arun(put(b"x")))
     bench.writer.close()
     with pytest.raises(Unavailable):

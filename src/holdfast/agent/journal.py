@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -28,8 +28,12 @@ from holdfast.engine import Engine, irreversible_before, step
 from holdfast.engine.journal import Born, Done, Intend, Lose, Record, Redo, StepName, Write
 from holdfast.errors import Corrupt, Divergence, Refused
 
+T = TypeVar("T")
 Probe = Callable[[str, str], None]
 GO_ON = "go on?"
+# How long a paid reply may wait for the reads it asked for, to share a commit with them. Reading a
+# file takes a tenth of this, a search more; a commit costs a twentieth.
+HOLD_S = 0.005
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +156,7 @@ class LiveJournal(Recorded):
         self._probe = probe
         self._position = max((row.position for row in rows), default=0)
         self._pending: list[Write] = []
+        self._since_s = 0.0
         self._earlier: list[tuple[StepRow, str | None]] | None = None
         self._changes = 0
 
@@ -172,10 +177,10 @@ class LiveJournal(Recorded):
         if row is not None and row.state == "unknown":
             return await self._ask(row, effectful)
         if effectful.effect == "pure":
-            return await self._pure(effectful)
+            return self._keep(effectful, await self._held(effectful.perform))
         earlier = await self._done_before(effectful) if row is None else None
         if earlier is not None:
-            return self._born(effectful, earlier)
+            return self._keep(effectful, Performed(result=earlier))
         return await self._effect(effectful, row, row.generation if row else 1)
 
     async def together(self, effectfuls: Sequence[Effectful]) -> list[bytes]:
@@ -185,16 +190,8 @@ class LiveJournal(Recorded):
         """
         assert all(effectful.effect == "pure" for effectful in effectfuls), "an effect has an order"
         missing = [each for each in effectfuls if self.recorded(each.key) is None]
-        if missing:
-            await self.flush()  # as in `_pure`
-        done = await asyncio.gather(
-            *(effectful.perform() for effectful in missing), return_exceptions=True
-        )
-        performed: dict[str, Performed] = {}
-        for effectful, result in zip(missing, done, strict=True):
-            if isinstance(result, BaseException):
-                raise result
-            performed[effectful.key] = result
+        made = await self._held(lambda: _all(missing))
+        performed = {each.key: one for each, one in zip(missing, made, strict=True)}
         return [
             self._keep(effectful, performed[effectful.key])
             if effectful.key in performed
@@ -206,18 +203,16 @@ class LiveJournal(Recorded):
         self, key: str, value: bytes, answer: str, reason: str, *, question: str = GO_ON
     ) -> None:
         """Record what was decided by something replay cannot see, such as a clock."""
-        self._pending.append(
-            Born(
-                step=StepName(key=key),
-                position=self._next(),
-                kind="decision",
-                request=b"{}",
-                result=value,
-                result_sha256=sha256(value).hexdigest(),
-                tree_after=self.tree,
-            )
+        born = Born(
+            step=StepName(key=key),
+            position=self._next(),
+            kind="decision",
+            request=b"{}",
+            result=value,
+            result_sha256=sha256(value).hexdigest(),
+            tree_after=self.tree,
         )
-        self._pending.append(evidence.decision(key, question, answer, reason))
+        self._hold(born, evidence.decision(key, question, answer, reason))
         await self.flush()
 
     async def flush(self) -> None:
@@ -225,30 +220,39 @@ class LiveJournal(Recorded):
         if self._pending:
             await self._commit([])
 
-    async def _pure(self, effectful: Effectful) -> bytes:
-        await self.flush()  # a paid reply must not wait for a slow search: one step is in flight
-        return self._keep(effectful, await effectful.perform())
+    async def _held(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do what has no effect; what is done already waits for it to be stored, `HOLD_S` at most.
+
+        It goes into the commit of the next intent then: nothing that has an effect, and no model
+        call, begins before everything it follows from is stored.
+        """
+        left_s = self._since_s + HOLD_S - self._engine.clock.monotonic_s()
+        if left_s <= 0:
+            await self.flush()
+        if not self._pending:
+            return await work()
+        return await self._engine.beside(work(), self.flush, within_s=left_s)
 
     def _keep(self, effectful: Effectful, performed: Performed) -> bytes:
-        result = self._born(effectful, performed.result)
-        self._pending.extend(performed.events)
-        return result
-
-    def _born(self, effectful: Effectful, result: bytes) -> bytes:
-        self._pending.append(
-            Born(
-                step=StepName(key=effectful.key),
-                position=self._next(),
-                kind=effectful.kind,
-                effect="pure",
-                request=effectful.request,
-                result=result,
-                result_sha256=sha256(result).hexdigest(),
-                tree_before=self.tree,
-                tree_after=self.tree,
-            )
+        born = Born(
+            step=StepName(key=effectful.key),
+            position=self._next(),
+            kind=effectful.kind,
+            effect="pure",
+            request=effectful.request,
+            result=performed.result,
+            result_sha256=sha256(performed.result).hexdigest(),
+            tree_before=self.tree,
+            tree_after=self.tree,
         )
-        return result
+        self._hold(born, *performed.events)
+        return performed.result
+
+    def _hold(self, *writes: Write) -> None:
+        """Leave what is done to the next commit."""
+        if not self._pending:
+            self._since_s = self._engine.clock.monotonic_s()
+        self._pending.extend(writes)
 
     async def _effect(self, effectful: Effectful, row: StepRow | None, generation: int) -> bytes:
         name = StepName(key=effectful.key, generation=generation)
@@ -272,7 +276,7 @@ class LiveJournal(Recorded):
             reserve_tokens=effectful.reserve_tokens,
             reserve_nusd=effectful.reserve_nusd,
         )
-        self._pending.extend([done, *performed.events, *changes])
+        self._hold(done, *performed.events, *changes)
         return performed.result
 
     async def _ask(self, row: StepRow, effectful: Effectful) -> bytes:
@@ -392,6 +396,17 @@ class ReplayJournal(Recorded):
     def _damaged(self, row: StepRow) -> None:
         """Remember the step whose result is not what was written; the next request shows where."""
         self.changed = self.changed or row.key
+
+
+async def _all(effectfuls: Sequence[Effectful]) -> list[Performed]:
+    """What each gave, once all have ended; raises what the first of them in order raised."""
+    works = (each.perform() for each in effectfuls)
+    found = await asyncio.gather(*works, return_exceptions=True)
+    made = [result for result in found if not isinstance(result, BaseException)]
+    for result in found:
+        if isinstance(result, BaseException):
+            raise result
+    return made
 
 
 def _redo(row: StepRow, effectful: Effectful) -> Redo:

@@ -164,12 +164,15 @@ async def ask(job: Job, talk: Conversation, name: str) -> Reply:
 
 
 async def _ask_one(job: Job, talk: Conversation, key: str) -> Reply:
-    """Ask one model as a step; the reply is compared with how it was read when recorded."""
+    """Ask one model as a step; a recorded reply is compared with how it was read then."""
     model, request = talk.model, talk.request()
     wanted = Usage(tokens_in=talk.tokens, tokens_out=OUTPUT_RESERVE_TOKENS)
     specs = {spec.name: spec for spec in job.bundle.tools}
+    fresh = False
 
     async def perform() -> Performed:
+        nonlocal fresh
+        fresh = True
         job.sink.show(_progress(job, "asking", model, key))
         started = job.clock.monotonic_s() if job.clock else 0.0
         reply = await job.model(model).complete(request)
@@ -193,7 +196,8 @@ async def _ask_one(job: Job, talk: Conversation, key: str) -> Reply:
         )
     )
     said = msgspec.json.decode(content, type=Reply)
-    _same_reading(key, said, parse(said.reply, specs, job.problems))
+    if not fresh:
+        _same_reading(key, said, parse(said.reply, specs, job.problems))
     if said.reply.finish_reason == "content_filter":
         await job.journal.flush()
         raise ModelError(
@@ -232,7 +236,7 @@ async def _act(
         said = f"{observation.tool} {_brief(calls[index], observation)}"
         job.sink.show(_progress(job, "tool", said, name))
 
-    if all(step.effect == "pure" for step in steps.values()):
+    if len(steps) > 1 and all(step.effect == "pure" for step in steps.values()):
         contents = await job.journal.together(list(steps.values()))
         for index, content in zip(steps, contents, strict=True):
             await note(index, content)

@@ -7,6 +7,7 @@ the recorded replies and compared byte for byte with the recorded one; at the en
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -63,7 +64,9 @@ async def replay(record: AttemptRecord, *, problems: Check) -> Replayed:
     try:
         bundle = msgspec.json.decode(record.bundle, type=Bundle)
     except msgspec.MsgspecError as error:
-        return _differs(record, journal, "bundle", "bundle", -1, f"cannot be read: {error}")
+        told = re.search(r"\(byte (\d+)\)", str(error))
+        byte = int(told[1]) if told else -1
+        return _differs(record, journal, "bundle", "bundle", byte, f"cannot be read: {error}")
     nobody = _Nobody()
     job = Job(
         bundle=bundle,
@@ -86,7 +89,7 @@ async def replay(record: AttemptRecord, *, problems: Check) -> Replayed:
     except msgspec.MsgspecError as error:
         step = journal.changed or "unknown"
         return _differs(record, journal, step, "result", -1, f"cannot be read: {error}")
-    return _compare(record, journal, outcome)
+    return _compare(record, journal, outcome, bundle)
 
 
 def _named(record: AttemptRecord, journal: ReplayJournal, error: Divergence) -> Replayed:
@@ -111,7 +114,13 @@ def _ended(
     return _whole(record, journal, outcome.kind if outcome else "open")
 
 
-def _compare(record: AttemptRecord, journal: ReplayJournal, outcome: Outcome) -> Replayed:
+def _compare(
+    record: AttemptRecord, journal: ReplayJournal, outcome: Outcome, bundle: Bundle
+) -> Replayed:
+    again = encode(bundle)
+    if again != record.bundle:  # a name that nothing reads any more
+        field, byte = first_difference(record.bundle, again)
+        return _differs(record, journal, "bundle", field or "bundle", byte, "it was changed")
     recorded = record.outcome
     if recorded is None or recorded.kind in ("expired", "cancelled"):
         return _whole(record, journal, recorded.kind if recorded else "open")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.app import context
 from holdfast.context.steer import named
 from holdfast.domain.model import ContextOptions, Strategy
-from holdfast.engine import links
+from holdfast.engine import links, schedule
 from holdfast.engine.steering import next_claim
 from holdfast.errors import Refused
 
@@ -53,7 +53,7 @@ class Desk:
         self, plan_id: int | None = None, *, strategy: Strategy = "dag"
     ) -> Json:
         """The order of a plan's tasks, or of all plans that are going on."""
-        return self._app.engine.read(links.requires_dag_schedule, plan_id, strategy=strategy)
+        return self._app.engine.read(schedule.requires_dag_schedule, plan_id, strategy=strategy)
 
     def gather_context(
         self,

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from holdfast.adapters.git import GitFailed
+from holdfast.adapters.models import HOSTED, PROVIDERS
+from holdfast.adapters.models.hosts import EXTRAS, HOSTS, installed
 from holdfast.adapters.models.prices import table_date
 from holdfast.adapters.repository import Repository
 from holdfast.adapters.sandbox import open_sandbox
@@ -38,6 +40,7 @@ def examine(app: App, folder: Path) -> list[Finding]:
         *_store(app),
         _space(app),
         *_models(app),
+        _providers(),
         _finding("prices", "ok", f"price table of {table_date()}"),
     ]
 
@@ -128,7 +131,18 @@ def _model(app: App, name: str) -> Finding:
     except (HoldfastError, TimeoutError) as error:
         hint = error.hint if isinstance(error, HoldfastError) else "is its server running?"
         return _finding("model", "problem", f"{name}: {str(error) or 'no answer in time'}", hint)
+    if name.partition(":")[0] in HOSTED:
+        return _finding("model", "ok", f"{name} can be asked; only a call tells if it answers")
     return _finding("model", "ok", f"{name} answers")
+
+
+def _providers() -> Finding:
+    """Which providers can be named now, and which after another `pip install`."""
+    missing = sorted(extra for extra in EXTRAS if not installed(extra))
+    ready = [name for name in PROVIDERS if name not in HOSTS or HOSTS[name].extra not in missing]
+    more = f"; pip install 'holdfast[…]' for {', '.join(missing)}" if missing else ""
+    text = ", ".join(ready) + more
+    return _finding("providers", "ok", text, ready=ready, missing=missing)
 
 
 async def _probe(app: App, name: str) -> None:

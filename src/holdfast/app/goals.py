@@ -289,7 +289,7 @@ def _planning_task(wish: Wish, rules: Planning, checks: tuple[str, ...]) -> Task
         kind="plan",
         checks=checks,
         policy=wish.policy,
-        planning=replace(rules, review=wish.review),
+        planning=replace(rules, review=wish.review, strategy=wish.strategy),
     )
 
 

@@ -15,8 +15,8 @@ from holdfast.app.desk import with_changes
 from holdfast.app.goals import Wish, note, policy, resumable, start
 from holdfast.domain.model import Budget, ContextOptions, Strategy
 from holdfast.engine import resume
-from holdfast.engine.links import order_plan
 from holdfast.engine.outlook import goal_result
+from holdfast.engine.schedule import order_plan
 from holdfast.errors import HoldfastError, Refused
 from holdfast.store import Tx
 from holdfast.web.bodies import RunBody

@@ -7,8 +7,10 @@ has `configure(parser)` and `run(arguments, console) -> int`, a few lines over `
 from __future__ import annotations
 
 import argparse
+import logging
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -72,6 +74,8 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code. Nothing but results goes to stdout."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        _hush_libraries()
     _never_fail_to_encode(sys.stdout)
     console = Console(json="--json" in words)
     if not words or words[0] in ("-h", "--help", "help"):
@@ -86,6 +90,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"there is no command {words[0]!r}", hint=_near(words[0]), exit_code=EXIT_REFUSED
         )
     return _dispatch(command, words[1:], console)
+
+
+def _hush_libraries() -> None:
+    """Warnings and log lines of libraries stay off the terminal: they may quote what a server sent,
+    escape codes and all. `python -W` shows the warnings."""
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 def _never_fail_to_encode(stream: TextIO) -> None:

@@ -9,15 +9,16 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.app import STORE_NAME, App, build
-from holdfast.app.goals import home_for
 from holdfast.cli import look
 from holdfast.cli.console import Console
 from holdfast.config import load
 from holdfast.domain.ports import Progress, Sink
 from holdfast.errors import NotFound
+
+if TYPE_CHECKING:
+    from holdfast.app import App
 
 # What is about to be waited for: a live view shows it, a line would be said twice.
 AWAITED = ("asking", "calling", "checking")
@@ -50,6 +51,9 @@ def opened(
     quiet: bool = False,
 ) -> Iterator[App]:
     """The app for the place that the flags name; refuses where no store is, unless one is made."""
+    from holdfast.app import STORE_NAME, build  # a tenth of a second, which `--help` does not need
+    from holdfast.app.goals import home_for
+
     start = Path(arguments.repo).expanduser()
     if not start.is_dir():
         raise NotFound(f"{start} is no folder", hint="--repo names the repository")
@@ -107,12 +111,14 @@ def show_result(console: Console, result: Mapping[str, Any]) -> None:
     page.row(f"goal {result['goal']}: {result['state']}, ", end, took)
     for task in result["tasks"]:
         detail = f": {look.head(task['detail'])}" if task["detail"] else ""
-        said = f"{task['key']}: {task['state']} (attempt {task['attempt']}){detail}"
-        page.row(page.mark(task["state"]), said, indent=2)
-    for check in result["checks"]:
-        note = f" ({check['note']})" if check["note"] else ""
-        said = f"check {check['verdict']}: {check['command']}{note}"
-        page.row(page.mark(check["verdict"]), said, indent=4)
+        tried = "" if task["attempt"].endswith(".0") else f" (attempt {task['attempt']})"
+        page.row(
+            page.mark(task["state"]), f"{task['key']}: {task['state']}{tried}{detail}", indent=2
+        )
+        for check in (each for each in result["checks"] if each["attempt"] == task["attempt"]):
+            note = f" ({check['note']})" if check["note"] else ""
+            said = f"check {check['verdict']}: {check['command']}{note}"
+            page.row(page.mark(check["verdict"]), said, indent=4)
     tokens = look.count(spent["tokens"], "token")
     branch = f"branch {result['branch']}" if result["commit"] else "nothing changed, so no branch"
     page.whole(f"{branch}, {tokens}, {look.money(spent['cost_usd'])}")

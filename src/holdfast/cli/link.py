@@ -19,8 +19,8 @@ from holdfast.engine.links import (
     create_link,
     delete_link,
     list_links,
-    requires_dag_schedule,
 )
+from holdfast.engine.schedule import requires_dag_schedule
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -39,6 +39,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if found.difference is not None:
         first = found.difference
         console.say(f"attempt {found.attempt} diverges after {found.compared} equal steps")
-        console.say(f"  step {first.step}, field {first.field}, byte {first.byte}")
+        byte = first.byte if first.byte >= 0 else "unknown: nothing but its hash tells"
+        console.say(f"  step {first.step}, field {first.field}, byte {byte}")
         console.say(f"  {first.detail}")
     return 0 if found.equal else 1

@@ -2,6 +2,7 @@
 
   holdfast resume        every goal that can go on
   holdfast resume 3      goal 3
+  holdfast resume --slots 2
 
 No recorded model call or tool call happens again. Exit codes are those of `holdfast run`.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 
-from holdfast.app.goals import EXIT, resumable, work
+from holdfast.app.goals import EXIT, policy, resumable, work
 from holdfast.cli.common import add_place, opened, show_result, watching
 from holdfast.cli.console import Console
 
@@ -30,11 +31,13 @@ NOTHING: Mapping[str, object] = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("goal", nargs="?", type=int, help="the goal's number (default: all)")
+    parser.add_argument("--slots", type=int, metavar="N", help="tasks at the same time")
     add_place(parser)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    with opened(arguments, console) as app:
+    with opened(arguments, console, flags={"slots": arguments.slots}) as app:
+        policy(app.settings)  # refuses settings that no run could have
         goals = [arguments.goal] if arguments.goal else app.engine.read(resumable)
         if not goals:
             console.say("nothing to resume")

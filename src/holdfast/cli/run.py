@@ -12,11 +12,9 @@ person, 4 partial (work kept), 5 unverified (no check), 130 interrupted.
 from __future__ import annotations
 
 import argparse
-import asyncio
 from pathlib import Path
 from typing import get_args
 
-from holdfast.app.goals import EXIT, Wish, planning, policy, start, work
 from holdfast.cli.common import add_place, opened, show_result, watching
 from holdfast.cli.console import Console
 from holdfast.domain.model import Budget, Priority, Tier
@@ -65,6 +63,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    import asyncio  # like the app: nothing of it is loaded for `--help` or a wrong flag
+
+    from holdfast.app.goals import EXIT, Wish, planning, policy, start, work
+
     if not arguments.goal.strip():
         raise Refused("the goal is empty", hint='holdfast run "what you want"')
     if arguments.max_turns is not None and arguments.max_turns < 1:

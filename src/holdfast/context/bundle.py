@@ -342,7 +342,7 @@ def _summed_up(item: Candidate, rules: Rules, grant: int, fits: Fits) -> str:
     if made.text and fits(text):
         return text
     problem = made.problem or "it is too long"
-    why = f"{item.cite}; no summary by {made.by}: {problem}"
+    why = f"{item.cite}; no summary by {made.by or 'a model'}: {problem}"
     return summary(item.text, rules.query, fits, whole=why)
 
 

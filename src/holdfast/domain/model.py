@@ -90,7 +90,8 @@ class Planning:
 
     A goal becomes `tasks_min` to `tasks_max` tasks. One that is called big, or is over a unit's
     size, is split into units of its own when there are two `levels`, and is refused when there is
-    one. `review` leaves the plan for a person; `rounds` bounds the follow-ups of a goal's checks.
+    one. `review` leaves the plan for a person; `rounds` bounds the follow-ups of a goal's checks;
+    `strategy` is that of the plan it makes.
     """
 
     tasks_min: int = 3
@@ -100,6 +101,7 @@ class Planning:
     unit_chars_max: int = 4000
     rounds: int = 2
     review: bool = False
+    strategy: Strategy = "dag"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,9 @@ caller hears only after it is durable. `read` runs a function on a snapshot, wri
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -81,6 +82,30 @@ class Engine:
     ) -> R:
         """The same from a coroutine; whatever waits at the same time shares one commit."""
         return await self._writer.arun(partial(_apply, use_case, args, kwargs))
+
+    async def beside(
+        self, work: Awaitable[R], store: Callable[[], Awaitable[None]], *, within_s: float
+    ) -> R:
+        """Await `work`, which has no effect; do `store` meanwhile once `within_s` are over.
+
+        Work that fails is stored beside as well: nothing may come after it that would store it.
+        """
+        storing: list[asyncio.Future[None]] = []
+
+        def late() -> None:
+            storing.append(asyncio.ensure_future(store()))
+
+        timer = asyncio.get_running_loop().call_later(within_s, late)
+        try:
+            return await work
+        except (Exception, asyncio.CancelledError):
+            if not storing:
+                late()
+            raise
+        finally:
+            timer.cancel()
+            for task in storing:
+                await task
 
     def read(self, query: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a reading function on one consistent snapshot, beside the writer."""

@@ -9,7 +9,6 @@ from collections.abc import Collection
 from itertools import chain, count
 
 from holdfast.domain.model import GoalSpec, PlanSpec
-from holdfast.engine.links import order_plan
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.plans import approve, propose, validate
 from holdfast.engine.rows import encode, keeps_its_order, need
@@ -48,7 +47,7 @@ def submit(tx: Tx, goal: GoalSpec, plan: PlanSpec, *, review: bool = False) -> i
         },
     )
     move_goal(tx, goal_id, "submitted", "decompose")
-    plan_id = _propose(tx, goal_id, plan)
+    plan_id = propose(tx, goal_id, plan)
     if not review:
         approve(tx, plan_id)
     return goal_id
@@ -56,7 +55,7 @@ def submit(tx: Tx, goal: GoalSpec, plan: PlanSpec, *, review: bool = False) -> i
 
 def add_plan(tx: Tx, goal_id: int, plan: PlanSpec) -> int:
     """Add a validated, approved revision to a goal; returns the plan's id."""
-    plan_id = _propose(tx, goal_id, plan)
+    plan_id = propose(tx, goal_id, plan)
     approve(tx, plan_id)
     return plan_id
 
@@ -151,13 +150,6 @@ def _free_branch(goal_id: int, taken: Collection[str]) -> str:
     name = f"holdfast/goal-{goal_id}"
     others = (f"{name}-{number}" for number in count(2))
     return next(each for each in chain((name,), others) if each not in taken)
-
-
-def _propose(tx: Tx, goal_id: int, plan: PlanSpec) -> int:
-    plan_id = propose(tx, goal_id, plan)
-    if plan.strategy != "dag":
-        order_plan(tx, plan_id, plan.strategy)
-    return plan_id
 
 
 def _task_event(tx: Tx, task: Row, event: str, reason: str = "") -> None:

@@ -124,7 +124,6 @@ def step(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
                 _write(tx, fence, write.step, "lose", "intended", "lose", {})
             case Done():
                 _write(tx, fence, write.step, "done", "intended", "done", _done(tx, write))
-                _reserve(tx, fence, -write.reserve_tokens, -(write.reserve_nusd or 0))
             case Born():
                 _write(tx, fence, write.step, "done", "", "born", _born(tx, write))
             case Record():
@@ -157,7 +156,9 @@ def irreversible_before(tx: Tx, fence: Fence) -> list[tuple[StepRow, str | None]
 
 
 def _spend(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
-    used = [write.usage for write in writes if isinstance(write, Done)]
+    """Add what the done steps used and give back what was reserved for them."""
+    done = [write for write in writes if isinstance(write, Done)]
+    used = [write.usage for write in done]
     born = sum(isinstance(write, Born) for write in writes)
     changed = tx.run(
         "attempt.spend",
@@ -169,6 +170,8 @@ def _spend(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
         tokens_cached=sum(usage.tokens_cached for usage in used),
         cost_nusd=sum(usage.cost_nusd or 0 for usage in used),
         unpriced=sum(usage.cost_nusd is None for usage in used),
+        back_tokens=sum(write.reserve_tokens for write in done),
+        back_nusd=sum(write.reserve_nusd or 0 for write in done),
     )
     if changed != 1:
         raise Stale(
@@ -187,7 +190,7 @@ def _afford(tx: Tx, fence: Fence, write: Intend | Redo) -> None:
 
 
 def _reserve(tx: Tx, fence: Fence, tokens: int, nusd: int) -> None:
-    """Add to what the attempt has in flight; negative when a step's reserve ends with it."""
+    """Add to what the attempt has in flight; negative for a step that is lost."""
     if tokens or nusd:
         tx.run("attempt.reserve", task=fence.task, attempt=fence.attempt, tokens=tokens, nusd=nusd)
 

@@ -124,7 +124,7 @@ def goal_result(tx: Tx, goal_id: int) -> dict[str, Any]:
         "commit": _moved_to(goal),
         "repository": goal["repository"],
         "checks": [
-            {"task": task["key"], **msgspec.to_builtins(check)}
+            {"task": task["key"], "attempt": _session(task), **msgspec.to_builtins(check)}
             for task, end in zip(plan_tasks, ends, strict=True)
             for check in (end.checks if end else ())
         ],
@@ -196,8 +196,13 @@ def _task(task: Any, end: Outcome | None) -> dict[str, Any]:
         "detail": end.detail if end else "",
         "done": list(end.done) if end else [],
         "remaining": list(end.remaining) if end else [],
-        "attempt": f"{task['id']}.{task['attempts']}",
+        "attempt": _session(task),
     }
+
+
+def _session(task: Any) -> str:
+    """The last attempt's public name; `.0` when there was none."""
+    return f"{task['id']}.{task['attempts']}"
 
 
 def _outcome(goal: Row, tasks: Sequence[Row], ends: Sequence[Outcome | None]) -> str:

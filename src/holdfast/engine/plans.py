@@ -14,6 +14,7 @@ from holdfast.domain.model import PlanSpec, TaskSpec
 from holdfast.domain.tiers import guess, tier_of, with_limits
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.rows import encode, need, spec_of
+from holdfast.engine.schedule import order_plan
 from holdfast.errors import Refused
 from holdfast.store import Row, Tx, transition
 from holdfast.trace.events import compact
@@ -39,6 +40,8 @@ def propose(tx: Tx, goal_id: int, plan: PlanSpec) -> int:
         },
     )
     add_tasks(tx, goal_id, plan_id, plan.tasks)
+    if plan.strategy != "dag":
+        order_plan(tx, plan_id, plan.strategy)
     move_plan(tx, need(tx, "plan", id=plan_id), "draft", "propose")
     return plan_id
 

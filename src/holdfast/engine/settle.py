@@ -227,7 +227,8 @@ def _ask_for(tx: Tx, task: Row, outcome: Outcome, decision: Decision) -> None:
     """Make the tasks that an outcome asks for; none when its task has ended without success."""
     spec, goal = spec_of(task), task["goal_id"]
     if spec.planning is not None and decision.event == "succeed":
-        plan = propose(tx, goal, PlanSpec(tasks=outcome.tasks, source="model"))
+        order = spec.planning.strategy
+        plan = propose(tx, goal, PlanSpec(tasks=outcome.tasks, source="model", strategy=order))
         if not spec.planning.review:
             approve(tx, plan)
     elif decision.event == "succeed":  # merges: who waited for the task waits for them as well

@@ -29,12 +29,17 @@ class Gate:
         self.path, self._own = path, _open(path)
 
     def enter(self, deadline: float) -> int | None:
-        """The descriptor that holds the lock, None when it does not come before the deadline."""
+        """The descriptor that holds the lock, None when it does not come before the deadline.
+
+        A deadline that is over only looks whether the lock is free.
+        """
         soon = min(deadline, time.monotonic() + YIELD_S)
         while True:
             try:
                 fcntl.flock(self._own, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    return None
                 if time.monotonic() >= soon:
                     return _Wait(self.path).until(deadline)
                 os.sched_yield()

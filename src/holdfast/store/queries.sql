@@ -191,7 +191,9 @@ UPDATE attempts SET cancel = 1 WHERE task_id = :task AND number = :attempt AND s
 UPDATE attempts SET steps = steps + :done, tokens_in = tokens_in + :tokens_in,
                     tokens_out = tokens_out + :tokens_out,
                     tokens_cached = tokens_cached + :tokens_cached,
-                    cost_nusd = cost_nusd + :cost_nusd, unpriced = unpriced + :unpriced
+                    cost_nusd = cost_nusd + :cost_nusd, unpriced = unpriced + :unpriced,
+                    reserved_tokens = reserved_tokens - :back_tokens,
+                    reserved_nusd = reserved_nusd - :back_nusd
 WHERE task_id = :task AND number = :attempt AND state = 'open';
 -- name: attempt.reserve
 UPDATE attempts SET reserved_tokens = reserved_tokens + :tokens,

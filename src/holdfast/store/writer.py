@@ -1,9 +1,12 @@
 """The single writer: group commit without a timer, and a turnstile between processes.
 
 A caller hears only after its commit is on disk (WAL, synchronous=FULL: one fsync a commit). An idle
-writer commits on the synchronous caller's own thread; while it commits, whoever comes waits in a
-queue that the next commit takes whole; one job's error is its own, and a failed commit fails them
-all. A coroutine's job is committed by the writer's thread.
+writer commits on its caller's own thread; while it commits, whoever comes waits in a queue that the
+next commit takes whole; one job's error is its own, and a failed commit fails them all.
+
+A coroutine commits on its loop's thread too, with all that are ready there, while commits are
+quick: to wake a thread and be woken by it costs half a commit. Where they are not, or another
+process has its turn, the writer's own thread commits: one slow commit keeps a loop, not two.
 
 A batch is run without savepoints, which would copy every page it touches. When one of its jobs
 raises, all of it is rolled back and run again, each job in a savepoint. So a job may be run twice:
@@ -40,6 +43,8 @@ T = TypeVar("T")
 
 
 WAIT_S = 30.0
+# A commit on an idle disk takes a tenth of this.
+QUICK_S = 0.002
 
 
 class Turnstile:
@@ -50,9 +55,12 @@ class Turnstile:
         self._wait_s = wait_s
 
     @contextmanager
-    def __call__(self) -> Iterator[None]:
-        """Hold the turn. Raises `Unavailable`, naming who has it, when it does not come in time."""
-        deadline = time.monotonic() + self._wait_s
+    def __call__(self, *, wait: bool = True) -> Iterator[None]:
+        """Hold the turn. Raises `Unavailable`, naming who has it, when it does not come in time.
+
+        Raises `Busy` at once when another process has it and there is no time to wait.
+        """
+        deadline = time.monotonic() + self._wait_s if wait else 0.0
         first = self._enter(self._next, deadline)
         try:
             turn = self._enter(self._write, deadline)
@@ -69,9 +77,15 @@ class Turnstile:
 
     def _enter(self, gate: Gate, deadline: float) -> int:
         turn = gate.enter(deadline)
+        if turn is None and not deadline:
+            raise Busy
         if turn is None:
             raise held_by(holder(self._write.path) or holder(self._next.path), self._wait_s)
         return turn
+
+
+class Busy(Exception):
+    """Another process has its turn at the turnstile."""
 
 
 class _Job(Generic[T]):
@@ -109,6 +123,8 @@ class Writer:
         self._state = threading.Condition()
         self._queue: deque[_Job[Any]] = deque()
         self._led = False
+        self._promised: _Job[Any] | None = None  # a coroutine will lead; who comes first may too
+        self._quick = True
         self._closed = False
         self._thread: threading.Thread | None = None
         self._thread_leads = False
@@ -118,10 +134,10 @@ class Writer:
         job = _Job(work)
         with self._state:
             self._admit(job)
-            if self._led:
+            if self._led and self._promised is None:
                 job.done = threading.Event()
             else:
-                self._led = job.leads = True
+                self._led, self._promised, job.leads = True, None, True
         if job.done is not None:
             try:
                 job.done.wait()
@@ -135,18 +151,22 @@ class Writer:
         return job.result
 
     async def arun(self, work: Callable[[Tx], T]) -> T:
-        """Do `work` in one transaction on the writer's thread; never blocks the event loop."""
+        """Do `work` in one transaction; the event loop waits for one that is quick, see above."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        job = _Job(work, future)
         with self._state:
-            self._admit(_Job(work, future))
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._serve, name="holdfast-writer", daemon=True
-                )
-                self._thread.start()
+            self._admit(job)
             if not self._led:
-                self._led = self._thread_leads = True
-                self._state.notify_all()
+                self._led = True
+                if self._quick:
+                    self._promised = job
+                else:
+                    self._wake()
+        if self._promised is job:
+            try:
+                await asyncio.sleep(0)  # those who are ready by now come into the same commit
+            finally:  # also for a loop that ends here: others may have joined
+                self._lead_if_promised(job)
         return await future
 
     def close(self) -> None:
@@ -156,6 +176,10 @@ class Writer:
                 return
             self._closed = True
             self._state.notify_all()
+            promised = self._promised
+        if promised is not None:
+            self._lead_if_promised(promised)
+        with self._state:
             self._state.wait_for(lambda: not self._led)
             thread = self._thread
         if thread is not None:
@@ -163,6 +187,22 @@ class Writer:
         self._connection.close()
         if self._turnstile is not None:
             self._turnstile.close()
+
+    def _wake(self) -> None:
+        """Let the writer's own thread lead. The caller holds the state."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)
+            self._thread.start()
+        self._thread_leads = True
+        self._state.notify_all()
+
+    def _lead_if_promised(self, job: _Job[Any]) -> None:
+        """Lead as promised, unless someone did meanwhile."""
+        with self._state:
+            if self._promised is not job:
+                return
+            self._promised = None
+        self._lead(wait=False)
 
     def _abandon(self, job: _Job[Any]) -> None:
         """The caller goes away: take its job back, or lead if the lead was just handed to it."""
@@ -186,11 +226,20 @@ class Writer:
                 self._thread_leads = False
             self._lead()
 
-    def _lead(self) -> None:
-        """Commit one batch, then hand the lead to whoever came first meanwhile."""
+    def _lead(self, *, wait: bool = True) -> None:
+        """Commit one batch, then hand the lead to whoever came first meanwhile.
+
+        Who may not wait for another process hands the lead over before.
+        """
         batch: list[_Job[Any]] = []
+        since_s = time.monotonic()
         try:
-            self._commit(batch)
+            self._commit(batch, wait=wait)
+            self._quick = time.monotonic() - since_s < QUICK_S
+        except Busy:
+            with self._state:
+                self._wake()
+            return
         except BaseException as error:
             if not batch:  # the store did not even let us begin
                 self._take(batch)
@@ -203,7 +252,7 @@ class Writer:
                 heir.leads = True
                 heir.done.set()
             else:
-                self._thread_leads = True
+                self._wake()
             self._state.notify_all()
         _tell(batch)
 
@@ -213,11 +262,11 @@ class Writer:
             batch.extend(self._queue)
             self._queue.clear()
 
-    def _commit(self, batch: list[_Job[Any]]) -> None:
+    def _commit(self, batch: list[_Job[Any]], *, wait: bool) -> None:
         if self._turnstile is None:
             self._transact(batch)
         else:
-            with self._turnstile():
+            with self._turnstile(wait=wait):
                 self._transact(batch)
 
     def _transact(self, batch: list[_Job[Any]]) -> None:
@@ -291,11 +340,22 @@ def _tell(batch: list[_Job[Any]]) -> None:
             by_loop.setdefault(job.loop, []).append(job)
         elif job.done is not None and not job.leads:
             job.done.set()
+    here = _running_loop()
     for loop, jobs in by_loop.items():
+        if loop is here:
+            _resolve(jobs)
+            continue
         try:
             loop.call_soon_threadsafe(_resolve, jobs)
         except RuntimeError:
             continue  # the loop ended while we committed: nobody is left to hear it
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _resolve(jobs: list[_Job[Any]]) -> None:

@@ -9,6 +9,7 @@ import argparse
 import os
 import re
 import sys
+from io import TextIOWrapper
 from typing import Any
 
 from holdfast.trace import commands
@@ -44,6 +45,8 @@ def main(words: list[str]) -> int:
     """Run one command line; returns the exit code, except for `run`, which exits as its program."""
     if words[:1] == ["run"]:
         return _run(words[1:])
+    if isinstance(sys.stdout, TextIOWrapper):  # a character its alphabet lacks: by its number
+        sys.stdout.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(
         prog="python -m holdfast.trace",
         description="Evidence for agents. `run app.py …` starts a program traced (AGENTLOG=true).",

@@ -23,6 +23,7 @@ from holdfast.trace.switch import file_of
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 POLL_S = 0.25
+SESSIONS_MAX = 50
 _TABLE_POLLS_MAX = 20  # a file may be seen before its tables are
 _SEEN_MAX = 500
 
@@ -50,8 +51,9 @@ class Verb:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add every verb; `parser` already has `--json` or does not want it."""
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    """Add every verb; `parser` already has `--json` or does not want it. Without one: sessions."""
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    parser.set_defaults(verb=VERBS[0].name, file=None, limit=SESSIONS_MAX)
     for row in VERBS:
         verb = verbs.add_parser(row.name, help=row.summary, description=row.summary)
         verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
@@ -207,7 +209,13 @@ def _export(connection: sqlite3.Connection, arguments: argparse.Namespace, outpu
     from holdfast.trace import export  # noqa: PLC0415  the other verbs do not need the formats
 
     lines = export.lines(connection, arguments.format, session_id=arguments.session)
-    count = export.write(lines, arguments.output)
+    try:
+        count = export.write(lines, arguments.output)
+    except OSError as error:
+        if arguments.output is None:
+            raise
+        output.note(f"cannot write {arguments.output}: {error.strerror}")
+        return EXIT_FAILED
     if arguments.output is not None:
         output.note(f"wrote {count} lines to {arguments.output}")
     return 0
@@ -299,7 +307,7 @@ def _sync_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
-    "sessions": lambda parser: _limit(parser, 50),
+    "sessions": lambda parser: _limit(parser, SESSIONS_MAX),
     "events": _event_arguments,
     "tail": _tail_arguments,
     "context": _token_arguments,

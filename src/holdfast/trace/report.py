@@ -53,7 +53,8 @@ def context(
 ) -> str:
     """The latest failure (of a session, if one is named) with all that explains it.
 
-    At most `max_tokens` tokens, but never less than 100. Without any failure: the session's state.
+    At most `max_tokens` tokens; fewer than 100 give the beginning of what 100 would. Without any
+    failure: the session's state.
     `step` gives what an event only points to, under the event's own keys, redacted.
     """
     if failure is None:
@@ -68,7 +69,8 @@ def context(
     if row is None:
         return "No session is recorded.\n"
     sections = _sections(connection, row, failure, step)
-    return _fit(_header(row), sections, max(max_tokens, TOKENS_MIN))
+    text = _fit(_header(row), sections, max(max_tokens, TOKENS_MIN))
+    return text if max_tokens >= TOKENS_MIN else _beginning(text, max_tokens)
 
 
 def failures_at(connection: sqlite3.Connection, file: str, line: int | None) -> list[Event]:
@@ -280,6 +282,11 @@ def _cut(text: str, room: int) -> str:
         else:
             high = middle - 1
     return text[:low] + "…" if low else ""
+
+
+def _beginning(text: str, max_tokens: int) -> str:
+    cut = _cut(text.removesuffix("\n"), int(max_tokens / MARGIN))
+    return f"{cut}\n" if cut else ""
 
 
 def _footer(sections: list[_Section]) -> str:

@@ -282,7 +282,8 @@ def _hits(
 ) -> tuple[list[Hit], list[Hit]]:
     """What the words of the query find, and all that its meaning could."""
     task = claim.fence.task
-    without = {task, *(row["id"] for row in tx.all("link.of_task", id=task))}
+    links = tx.all("link.of_task", id=task)
+    without = {task, *(row["id"] for row in links if row["kind"] in ("requires", "refers"))}
     plan = need(tx, "task", id=task)["plan_id"]
     hits = search(tx, query, plan=plan, k=OUTPUTS_WEIGHED + k, without=without)
     return hits, newest(tx, plan=plan, k=NEWEST, without=without) if by_meaning else []

@@ -40,13 +40,16 @@ class Summaries:
     """What a goal's journals know, what failed here, and what is still wished, by key."""
 
     def __init__(self, shop: Workshop, claim: Claim) -> None:
-        self.model = chain(claim.spec.model or claim.model)[0]
+        # A shell task or a check of the whole may have no model at all.
+        self.model = next(iter(chain(claim.spec.model or claim.model)), "")
         self.wished: dict[str, ModelRequest] = {}
         self.failed: dict[str, str] = {}
         self._shop, self._goal, self._seed = shop, claim.fence.goal, claim.seed
 
     def __call__(self, text: str, room_tokens: int) -> Summary:
         """The summary of a text for so much room; one that is missing is wished for."""
+        if not self.model:
+            return Summary(by="", problem="the task has no model")
         request = self._request(text, WORDS_MIN if room_tokens < WIDE_TOKENS else WORDS_MAX)
         key = f"brief/{sha256(encode([self.model, request.messages])).hexdigest()[:32]}"
         known = self._shop.engine.read(_known, self._goal, key)

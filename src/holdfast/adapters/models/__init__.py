@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from holdfast.adapters.models.keys import require_key
+from holdfast.adapters.models.hosts import HOSTS, endpoint, missing_extra
 from holdfast.adapters.models.prices import Price, price
 from holdfast.domain.ports import Model
 from holdfast.errors import Refused
@@ -69,16 +70,11 @@ def resolve(
 
 
 def _openai(asked: Asked) -> Model:
-    require_key(f"openai:{asked.model}", asked.environ, "OPENAI_API_KEY", "OPENAI_BASE_URL")
+    at = endpoint(f"openai:{asked.model}", asked.environ)
     from holdfast.adapters.models.openai import OpenAICompatibleModel  # noqa: PLC0415  see above
 
     return OpenAICompatibleModel(
-        asked.model,
-        base_url=asked.environ.get("OPENAI_BASE_URL", ""),
-        api_key=asked.environ.get("OPENAI_API_KEY", ""),
-        redact=asked.redact,
-        timeout_s=asked.timeout_s,
-        price=asked.price,
+        asked.model, at=at, redact=asked.redact, timeout_s=asked.timeout_s, price=asked.price
     )
 
 
@@ -104,70 +100,43 @@ def _scripted(asked: Asked) -> Model:
 
 
 def _anthropic(asked: Asked) -> Model:
-    key, address = "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"
-    require_key(f"anthropic:{asked.model}", asked.environ, key, address)
+    at = endpoint(spec := f"anthropic:{asked.model}", asked.environ)
     try:
         from holdfast.adapters.models.anthropic import AnthropicModel  # noqa: PLC0415  see above
     except ImportError as error:
-        raise Refused(
-            f"anthropic:{asked.model} needs a package that is not installed",
-            hint="pip install 'holdfast[anthropic]'",
-            code="missing_extra",
-        ) from error
+        raise missing_extra(spec, "anthropic") from error
     return AnthropicModel(
+        asked.model, at=at, redact=asked.redact, timeout_s=asked.timeout_s, price=asked.price
+    )
+
+
+def _hosted(provider: str, asked: Asked) -> Model:
+    """A provider that pydantic-ai reaches."""
+    at = endpoint(f"{provider}:{asked.model}", asked.environ)
+    from holdfast.adapters.models.hosted import HostedModel  # noqa: PLC0415  see above
+
+    return HostedModel(
+        provider,
         asked.model,
-        base_url=asked.environ.get("ANTHROPIC_BASE_URL", ""),
-        api_key=asked.environ.get("ANTHROPIC_API_KEY", ""),
+        at=at,
+        environ=asked.environ,
         redact=asked.redact,
         timeout_s=asked.timeout_s,
         price=asked.price,
     )
 
 
-def _hosted(provider: str, key: str, extra: str = "") -> Callable[[Asked], Model]:
-    """A provider that pydantic-ai reaches: where its key is found, and the extra it needs."""
-
-    def make(asked: Asked) -> Model:
-        require_key(f"{provider}:{asked.model}", asked.environ, key)
-        from holdfast.adapters.models.hosted import HostedModel  # noqa: PLC0415  see above
-
-        return HostedModel(
-            provider,
-            asked.model,
-            key=key,
-            extra=extra,
-            environ=asked.environ,
-            redact=asked.redact,
-            timeout_s=asked.timeout_s,
-            price=asked.price,
-        )
-
-    return make
-
-
-PROVIDERS: Mapping[str, Callable[[Asked], Model]] = {
+_OWN: Mapping[str, Callable[[Asked], Model]] = {
     "openai": _openai,
     "ollama": _ollama,
     "scripted": _scripted,
     "anthropic": _anthropic,
-    "alibaba": _hosted("alibaba", "ALIBABA_API_KEY"),
-    "cerebras": _hosted("cerebras", "CEREBRAS_API_KEY"),
-    "cohere": _hosted("cohere", "CO_API_KEY", "cohere"),
-    "deepseek": _hosted("deepseek", "DEEPSEEK_API_KEY"),
-    "fireworks": _hosted("fireworks", "FIREWORKS_API_KEY"),
-    "github": _hosted("github", "GITHUB_API_KEY"),
-    "google": _hosted("google", "GOOGLE_API_KEY", "google"),
-    "groq": _hosted("groq", "GROQ_API_KEY", "groq"),
-    "huggingface": _hosted("huggingface", "HF_TOKEN", "huggingface"),
-    "mistral": _hosted("mistral", "MISTRAL_API_KEY", "mistral"),
-    "moonshotai": _hosted("moonshotai", "MOONSHOTAI_API_KEY"),
-    "nebius": _hosted("nebius", "NEBIUS_API_KEY"),
-    "openrouter": _hosted("openrouter", "OPENROUTER_API_KEY"),
-    "ovhcloud": _hosted("ovhcloud", "OVHCLOUD_API_KEY"),
-    "sambanova": _hosted("sambanova", "SAMBANOVA_API_KEY"),
-    "together": _hosted("together", "TOGETHER_API_KEY"),
-    "xai": _hosted("xai", "XAI_API_KEY", "xai"),
-    "zai": _hosted("zai", "ZAI_API_KEY"),
+}
+# Whose probe reaches nothing: their protocols have no common list of models.
+HOSTED = tuple(name for name in HOSTS if name not in _OWN)
+PROVIDERS: Mapping[str, Callable[[Asked], Model]] = {
+    **_OWN,
+    **{name: partial(_hosted, name) for name in HOSTED},
 }
 _EXAMPLES: Mapping[str, str] = {
     "openai": "openai:gpt-5-mini",

@@ -1,4 +1,4 @@
-"""Anthropic's own API: the key, the address, the probe and prompt caching; the rest is `direct`'s.
+"""Anthropic's own API: the client, the probe and prompt caching; the rest is `direct`'s.
 
 Every request marks the end of the tools, of the system prompt and of the conversation as cached.
 A conversation only grows at its end, so each turn reads what the turn before wrote.
@@ -8,7 +8,6 @@ Invariant: nothing is taken from this process's environment but what `resolve` w
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from anthropic import AsyncAnthropic
 from pydantic_ai.models.anthropic import AnthropicModel as WireModel
@@ -17,52 +16,41 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from holdfast.adapters.models import transport
 from holdfast.adapters.models.direct import DirectModel
-from holdfast.adapters.models.keys import missing_key
+from holdfast.adapters.models.hosts import Endpoint
 from holdfast.adapters.models.prices import Price
 
-PUBLIC_HOST = "api.anthropic.com"
-PUBLIC_URL = f"https://{PUBLIC_HOST}"
 VERSION = "2023-06-01"
 
 
 class AnthropicModel(DirectModel):
     """One model at Anthropic or at an endpoint that speaks its protocol; see `domain.ports.Model`.
 
-    `base_url` has no `/v1`. A seed is not sent: the protocol has none.
+    Its address has no `/v1`. A seed is not sent: the protocol has none.
     """
 
     def __init__(
         self,
         model: str,
         *,
-        base_url: str,
-        api_key: str,
+        at: Endpoint,
         redact: Callable[[str], str],
         timeout_s: float,
         price: Price | None,
         reply_bytes_max: int = transport.REPLY_BYTES_MAX,
     ) -> None:
         self._model = model
-        endpoint = transport.checked_url(base_url or PUBLIC_URL, variable="ANTHROPIC_BASE_URL")
-        api_key = transport.checked_key(api_key, variable="ANTHROPIC_API_KEY")
-        if urlsplit(endpoint).hostname == PUBLIC_HOST and not api_key:
-            raise missing_key(f"anthropic:{model}", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+        key = at.key or transport.NO_KEY
         self._client = transport.open_client(
-            endpoint,
+            at.url,
             timeout_s=timeout_s,
-            headers={"X-Api-Key": api_key or transport.NO_KEY, "Anthropic-Version": VERSION},
+            headers={"X-Api-Key": key, "Anthropic-Version": VERSION},
             reply_bytes_max=reply_bytes_max,
         )
-        sdk = AsyncAnthropic(
-            base_url=endpoint,
-            api_key=api_key or transport.NO_KEY,
-            http_client=self._client,
-            max_retries=0,
-        )
+        sdk = AsyncAnthropic(base_url=at.url, api_key=key, http_client=self._client, max_retries=0)
         super().__init__(
             f"anthropic:{model}",
             WireModel(model, provider=AnthropicProvider(anthropic_client=sdk)),
-            endpoint=endpoint,
+            endpoint=at.url,
             redact=redact,
             timeout_s=timeout_s,
             price=price,

@@ -20,6 +20,7 @@ from pydantic_ai.exceptions import (
     ModelConnectionError,
     ModelHTTPError,
     UnexpectedModelBehavior,
+    UserError,
 )
 from pydantic_ai.messages import (
     ModelMessage,
@@ -131,9 +132,8 @@ class DirectModel:
                     error, endpoint=self._endpoint, redact=self._redact
                 )
             case ModelAPIError() if (answer := _answer(error)) is not None:
-                return failures.refused_by_server(
-                    answer.status_code, answer.headers, b"", redact=self._redact
-                )
+                status, headers = answer
+                return failures.refused_by_server(status, headers, b"", redact=self._redact)
             case ModelAPIError(in_stream=True):
                 body = error.body or {"message": error.message}
                 return failures.refused_by_server(500, {}, body, redact=self._redact)
@@ -141,14 +141,23 @@ class DirectModel:
                 return failures.cut("the stream ended before the model was done")
             case UnexpectedModelBehavior() if "ended without" in error.message:
                 return failures.cut("the stream ended before it said anything")
+            case UserError():
+                return failures.never_sent(f"{error}", self._redact, allowed=True)
+            case _ if "Credential" in type(error).__name__:
+                return failures.never_sent(f"{error}", self._redact, allowed=False)
             case _:
                 return failures.malformed(f"{type(error).__name__}: {error}", self._redact)
 
 
-def _answer(error: BaseException) -> httpx2.Response | None:
-    """The answer an SDK's status error holds, where pydantic-ai did not read it itself."""
-    found = getattr(error.__cause__, "response", None)
-    return found if isinstance(found, httpx2.Response) and found.status_code != 200 else None
+def _answer(error: BaseException) -> tuple[int, dict[str, str]] | None:
+    """The status and headers an SDK's error holds, where pydantic-ai did not read them itself."""
+    cause = error.__cause__
+    for found in (getattr(cause, "response", None), cause):
+        status = getattr(found, "status_code", None)
+        if isinstance(status, int) and status != 200:
+            headers = dict(getattr(found, "headers", None) or {})
+            return status, {name.lower(): str(value) for name, value in headers.items()}
+    return None
 
 
 def _parameters(request: ModelRequest) -> ModelRequestParameters:
@@ -252,5 +261,8 @@ def _draft(response: ModelResponse) -> Draft:
         tokens_out=usage.output_tokens if counted else None,
         tokens_cached=usage.cache_read_tokens,
         tokens_written=usage.cache_write_tokens,
-        tokens_reasoning=usage.details.get("reasoning_tokens", 0),
+        tokens_reasoning=usage.details.get(
+            "reasoning_tokens",
+            usage.details.get("thoughts_tokens", 0),  # Gemini's word for it
+        ),
     )

@@ -6,7 +6,8 @@ answer reaches a message before it is redacted and cut to `MESSAGE_CHARS_MAX`.
 
 The rule for 5xx: a failure is transient only when the request cannot be its cause. A gateway or an
 overloaded server (502, 503, 504, 52x, 529) never let the request run. A bare 500 may be this very
-request crashing the server, so it is `unknown`, unless the server says `x-should-retry: true`.
+request crashing the server, so it is `unknown`, unless the server says `x-should-retry: true`
+(decision 14).
 """
 
 from __future__ import annotations
@@ -98,7 +99,12 @@ TABLE: tuple[Row, ...] = (
         hint="redirects are not followed, they could carry a key away; name the final address",
     ),
     Row(statuses=frozenset(range(400, 500)), failure_class="logic", code="bad_request"),
-    Row(statuses=frozenset(range(500, 600)), failure_class="unknown", code="server_error"),
+    Row(
+        statuses=frozenset(range(500, 600)),
+        failure_class="unknown",
+        code="server_error",
+        hint="this request may be the cause, so it is not asked again; --model A,B goes on with B",
+    ),
     Row(failure_class="unknown", code="unexpected_status"),
 )
 
@@ -141,6 +147,16 @@ def malformed(what: str, redact: Callable[[str], str]) -> ModelError:
         f"the model's reply is malformed: {one_line(what, redact)}",
         failure_class="transient",
         code="malformed_reply",
+    )
+
+
+def never_sent(what: str, redact: Callable[[str], str], *, allowed: bool) -> ModelError:
+    """A request that its own SDK refused: it makes none of it, or (`allowed` false) may not."""
+    return ModelError(
+        f"the request was not sent: {one_line(what, redact)}",
+        failure_class="logic" if allowed else "policy",
+        hint="" if allowed else "check the provider's key and what it may use",
+        code="bad_request" if allowed else "not_allowed",
     )
 
 
@@ -211,9 +227,11 @@ def _read_error(body: bytes | object) -> tuple[str, str]:
             value = json.loads(raw)
         except (ValueError, RecursionError):
             return "", raw
-    if isinstance(value, dict) and "error" in value:
-        value = value["error"]
     if isinstance(value, dict):
+        value = {str(key).lower(): item for key, item in value.items()}
+        value = value.get("error", value)
+    if isinstance(value, dict):
+        value = {str(key).lower(): item for key, item in value.items()}  # AWS begins with capitals
         message = str(value.get("message") or "")
         words = [str(value.get(key) or "") for key in ("code", "type")]
         return " ".join([*words, message]), message or " ".join(words).strip()

@@ -1,31 +1,53 @@
 """Every other provider that pydantic-ai reaches, each a row of the table in this package.
 
-Owns the making of their model; the rest is `direct`'s. Requests go over the SDK's own
-client, so the bound on a reply's size is not ours there; the deadline is. A probe reaches nothing:
-these protocols have no common list of models, so the first call tells.
+Owns the making of their clients; the rest is `direct`'s. Invariants: an address that is set is
+used, or the model is refused, so that a key never goes to another host than the one that was named;
+no client retries by itself. A client that is not built on httpx2 has no bound on a reply's size;
+the deadline is ours everywhere. A probe reaches nothing: these protocols have no common list of
+models, so the first call tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
 from typing import Any
+from urllib.parse import urlsplit
 
+from openai import OpenAIError
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model as WireModel
 from pydantic_ai.models import infer_model
 from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
 from holdfast.adapters.models import transport
 from holdfast.adapters.models.direct import DirectModel
-from holdfast.adapters.models.keys import missing_key
+from holdfast.adapters.models.hosts import HOSTS, Endpoint, missing_extra
 from holdfast.adapters.models.prices import Price
 from holdfast.errors import Refused
+
+Close = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a provider is reached: `key` and `url` of its `Endpoint`, and what else it reads."""
+
+    provider: str
+    key: str
+    url: str
+    timeout_s: float
+    environ: Mapping[str, str]
 
 
 class HostedModel(DirectModel):
     """One model of a hosted provider; see `domain.ports.Model`.
 
-    `key` names the variable that holds the key, `extra` what installs the SDK. `PROVIDER_BASE_URL`
-    points an SDK that lets it be changed to another address. Raises `Refused` without key or SDK.
+    Raises `Refused` without its SDK, and for a model's name that the SDK does not take.
     """
 
     context_tokens: int | None = None
@@ -35,49 +57,256 @@ class HostedModel(DirectModel):
         provider: str,
         model: str,
         *,
-        key: str,
-        extra: str,
+        at: Endpoint,
         environ: Mapping[str, str],
         redact: Callable[[str], str],
         timeout_s: float,
         price: Price | None,
     ) -> None:
-        api_key = transport.checked_key(environ.get(key, ""), variable=key)
-        if not api_key:
-            raise missing_key(f"{provider}:{model}", key)
-        variable = f"{provider.upper().replace('-', '_')}_BASE_URL"
-        base_url = environ.get(variable, "")
-        if base_url:
-            base_url = transport.checked_url(base_url, variable=variable)
-        self._provider = _provider(provider, model, extra, api_key)
-        if base_url:
-            self._provider.client.base_url = base_url
+        spec = f"{provider}:{model}"
+        place = Place(
+            provider=provider, key=at.key, url=at.url, timeout_s=timeout_s, environ=environ
+        )
+        try:
+            made, self._close = _MAKERS.get(provider, _openai)(place)
+            wire = infer_model(spec, lambda name: made)
+        except ImportError as error:
+            if not HOSTS[provider].extra:  # then it is no extra that is missing
+                raise
+            raise missing_extra(spec, HOSTS[provider].extra) from error
+        except (
+            UserError,
+            OpenAIError,
+            ValueError,
+        ) as error:  # the SDK's own word on a name or a region
+            raise Refused(f"{spec}: {error}", code="unusable_model") from error
         super().__init__(
-            f"{provider}:{model}",
-            infer_model(f"{provider}:{model}", lambda name: self._provider),
-            endpoint=base_url or provider,
+            spec,
+            wire,
+            endpoint=at.url or provider,
             redact=redact,
             timeout_s=timeout_s,
             price=price,
-            settings=ModelSettings(max_retries=0),
+            settings=_settings(wire),
+            takes_temperature=not wire.profile.get("openai_supports_reasoning"),
+            empty_turns=False,
         )
 
     async def probe(self) -> None:
         """Nothing to reach: the key is there, and the first call will tell."""
 
     async def aclose(self) -> None:
-        close = getattr(self._provider.client, "close", None)
-        if close is not None:
-            await close()
+        await self._close()
 
 
-def _provider(provider: str, model: str, extra: str, api_key: str) -> Any:
-    try:
-        made: Any = infer_provider_class(provider)  # every class of the table takes a key
-        return made(api_key=api_key)
-    except ImportError as error:
+def _settings(wire: WireModel) -> ModelSettings:
+    """Prompt caching wherever the provider takes marks; no retries wherever the request says so."""
+    settings = ModelSettings(cache=True)
+    if "max_retries" not in wire.unsupported_settings:  # the others' clients are made without
+        settings["max_retries"] = 0
+    return settings
+
+
+def _openai(at: Place, **named: Any) -> tuple[Any, Close]:
+    """Whoever speaks OpenAI's dialect; `named` are what the class calls key and address."""
+    client = transport.open_client(at.url, timeout_s=at.timeout_s)
+    # Every class of the table takes these, and their common type knows none of it.
+    cls: Any = infer_provider_class(at.provider)
+    made = cls(http_client=client, **(named or {"api_key": at.key}))
+    if at.url and not named:
+        made.client.base_url = at.url
+    return made, client.aclose
+
+
+def _azure(at: Place) -> tuple[Any, Close]:
+    version = None if at.url.endswith("/v1") else at.environ.get("OPENAI_API_VERSION") or None
+    return _openai(at, api_key=at.key, azure_endpoint=at.url, api_version=version)
+
+
+def _heroku(at: Place) -> tuple[Any, Close]:
+    return _openai(at, api_key=at.key, base_url=at.url or None)
+
+
+def _litellm(at: Place) -> tuple[Any, Close]:
+    return _openai(at, api_key=at.key or None, api_base=at.url)
+
+
+def _vllm(at: Place) -> tuple[Any, Close]:
+    return _openai(at, api_key=at.key or transport.NO_KEY, base_url=at.url)
+
+
+def _snowflake(at: Place) -> tuple[Any, Close]:
+    account = at.environ.get("SNOWFLAKE_ACCOUNT", "")
+    return _openai(at, token=at.key, **({"base_url": at.url} if at.url else {"account": account}))
+
+
+def _google(at: Place) -> tuple[Any, Close]:
+    from pydantic_ai.providers.google import GoogleProvider  # noqa: PLC0415  an extra
+
+    client = transport.open_client(at.url, timeout_s=at.timeout_s)
+    made = GoogleProvider(api_key=at.key, base_url=at.url or None, http_client=client)
+    return made, client.aclose
+
+
+def _google_cloud(at: Place) -> tuple[Any, Close]:
+    """By key in express mode, else in a project with the credentials this machine has for it."""
+    from pydantic_ai.providers.google_cloud import (  # noqa: PLC0415  an extra
+        GoogleCloudProvider,
+    )
+
+    client = transport.open_client(at.url, timeout_s=at.timeout_s)
+    project = at.environ.get("GOOGLE_CLOUD_PROJECT")
+    who: dict[str, Any] = {"api_key": at.key}
+    if project:
+        place = at.environ.get("GOOGLE_CLOUD_LOCATION") or "us-central1"
+        who = {"project": project, "location": place}
+    made = GoogleCloudProvider(**who, base_url=at.url or None, http_client=client)
+    return made, client.aclose
+
+
+def _mistral(at: Place) -> tuple[Any, Close]:
+    from pydantic_ai.providers.mistral import MistralProvider  # noqa: PLC0415  an extra
+
+    client = transport.open_client(at.url, timeout_s=at.timeout_s)
+    made = MistralProvider(api_key=at.key, base_url=at.url or None, http_client=client)
+    return made, client.aclose
+
+
+def _legacy_client(at: Place) -> Any:
+    """Two SDKs are still built on httpx, the predecessor of httpx2, and bring it along."""
+    import httpx  # noqa: PLC0415  not a dependency of ours
+
+    return httpx.AsyncClient(timeout=at.timeout_s, trust_env=not transport.is_loopback(at.url))
+
+
+def _groq(at: Place) -> tuple[Any, Close]:
+    from pydantic_ai.providers.groq import GroqProvider  # noqa: PLC0415  an extra
+
+    client = _legacy_client(at)
+    made = GroqProvider(api_key=at.key, base_url=at.url or None, http_client=client)
+    return made, client.aclose
+
+
+def _cohere(at: Place) -> tuple[Any, Close]:
+    from cohere import AsyncClientV2  # noqa: PLC0415  an extra
+    from pydantic_ai.providers.cohere import CohereProvider  # noqa: PLC0415  an extra
+
+    client = _legacy_client(at)
+    sdk = AsyncClientV2(api_key=at.key, base_url=at.url or None, httpx_client=client)
+    return CohereProvider(cohere_client=sdk), client.aclose
+
+
+def _huggingface(at: Place) -> tuple[Any, Close]:
+    from pydantic_ai.providers.huggingface import (  # noqa: PLC0415  an extra
+        HuggingFaceProvider,
+    )
+
+    made = HuggingFaceProvider(api_key=at.key, **({"base_url": at.url} if at.url else {}))
+    return made, made.client.close
+
+
+def _xai(at: Place) -> tuple[Any, Close]:
+    """Over gRPC. A channel belongs to the loop it is made in, so it is made by the first call."""
+    # Its core writes to stderr by itself, and may quote the server.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from pydantic_ai.providers.xai import XaiProvider  # noqa: PLC0415  an extra
+
+    parts = urlsplit(at.url)
+    where = {"api_host": parts.netloc} if at.url else {}
+    make = import_module("xai_sdk").AsyncClient
+    opened: list[Any] = []
+
+    class Lazy(XaiProvider):
+        @cached_property
+        def client(self) -> Any:
+            client = make(
+                api_key=at.key,
+                **where,
+                timeout=at.timeout_s,
+                channel_options=[("grpc.enable_retries", 0)],
+                use_insecure_channel=parts.scheme == "http",
+            )
+            opened.append(client)
+            return client
+
+    async def close() -> None:
+        while opened:
+            await opened.pop().close()
+
+    return Lazy(api_key=at.key), close
+
+
+def _bedrock(at: Place) -> tuple[Any, Close]:
+    """By bearer token, else by the access key that is set. Its SDK waits in threads of its own."""
+    from pydantic_ai.providers.bedrock import BedrockProvider  # noqa: PLC0415  an extra
+
+    core = import_module("botocore.session").Session()
+    bearer = bool(at.environ.get("AWS_BEARER_TOKEN_BEDROCK"))
+    if bearer and at.url.startswith("http:"):
         raise Refused(
-            f"{provider}:{model} needs a package that is not installed",
-            hint=f"pip install 'holdfast[{extra or 'dev'}]'",
-            code="missing_extra",
-        ) from error
+            "bedrock sends a bearer token over https only",
+            hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead",
+            code="bad_endpoint",
+        )
+    if not bearer and not at.environ.get("AWS_SECRET_ACCESS_KEY"):
+        raise Refused(
+            "bedrock needs a secret with its key, and AWS_SECRET_ACCESS_KEY is not set",
+            hint="set AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK alone",
+            code="missing_key",
+        )
+    config = import_module("botocore.config").Config(
+        read_timeout=at.timeout_s,
+        connect_timeout=min(at.timeout_s, transport.CONNECT_S_MAX),
+        retries={"total_max_attempts": 1},
+        **({"signature_version": "bearer"} if bearer else {}),
+        **({"proxies": {}} if transport.is_loopback(at.url) else {}),
+    )
+    who = {}
+    if bearer:  # the token is all there is: no credentials of this machine beside it
+        token = import_module("botocore.tokens").FrozenAuthToken(at.key)
+        core.get_auth_token, core.get_credentials = (lambda **_: token), (lambda: None)
+    else:
+        names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+        who = {name: at.environ.get(name.upper()) or None for name in names}
+    boto = import_module("boto3")
+    session = boto.Session(botocore_session=core, region_name=_region(at), **who)
+    client = session.client("bedrock-runtime", config=config, endpoint_url=at.url or None)
+
+    async def close() -> None:
+        client.close()
+
+    return BedrockProvider(bedrock_client=client), close
+
+
+def _bedrock_mantle(at: Place) -> tuple[Any, Close]:
+    return _openai(at, api_key=at.key, region_name=_region(at), base_url=at.url or None)
+
+
+def _region(at: Place) -> str:
+    region = at.environ.get("AWS_REGION") or at.environ.get("AWS_DEFAULT_REGION")
+    if not region:
+        raise Refused(
+            f"{at.provider} needs a region, and AWS_REGION is not set",
+            hint="such as AWS_REGION=us-east-1",
+            code="bad_endpoint",
+        )
+    return region
+
+
+_MAKERS: Mapping[str, Callable[[Place], tuple[Any, Close]]] = {
+    "azure": _azure,
+    "azure-responses": _azure,
+    "bedrock": _bedrock,
+    "bedrock-mantle": _bedrock_mantle,
+    "cohere": _cohere,
+    "google": _google,
+    "google-cloud": _google_cloud,
+    "groq": _groq,
+    "heroku": _heroku,
+    "huggingface": _huggingface,
+    "litellm": _litellm,
+    "mistral": _mistral,
+    "snowflake": _snowflake,
+    "vllm": _vllm,
+    "xai": _xai,
+}

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from holdfast.adapters.models import failures, transport
+from holdfast.adapters.models.hosts import checked_url
 from holdfast.adapters.models.prices import Price
 from holdfast.adapters.models.replies import Draft, canonical_json, request_texts, seal
 from holdfast.context.tokens import count_tokens
@@ -38,7 +39,7 @@ def base_url(host: str) -> str:
         scheme, rest = "http", host.strip()
     if rest.startswith((":", "/")) or not rest:
         rest = f"127.0.0.1{rest}"
-    parts = urlsplit(transport.checked_url(f"{scheme}://{rest}", variable="OLLAMA_HOST"))
+    parts = urlsplit(checked_url(f"{scheme}://{rest}", variable="OLLAMA_HOST"))
     port = parts.port or (PORT if not found else 443 if scheme == "https" else 80)
     name = parts.hostname or ""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104  recognised, not bound

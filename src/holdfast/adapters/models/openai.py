@@ -1,7 +1,7 @@
-"""OpenAI-compatible endpoints: the key, the address and the probe; the rest is `direct`'s.
+"""OpenAI-compatible endpoints: the client and the probe; the rest is `direct`'s.
 
-Invariants: the public endpoint without a key is refused before anything is reached; a server that
-answers a request for a stream with one whole reply is understood and never asked again.
+Invariant: a server that answers a request for a stream with one whole reply is understood and never
+asked again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 from openai import AsyncOpenAI
@@ -19,11 +18,8 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from holdfast.adapters.models import transport
 from holdfast.adapters.models.direct import DirectModel
-from holdfast.adapters.models.keys import missing_key
+from holdfast.adapters.models.hosts import Endpoint
 from holdfast.adapters.models.prices import Price
-
-PUBLIC_HOST = "api.openai.com"
-PUBLIC_URL = f"https://{PUBLIC_HOST}/v1"
 
 
 class OpenAICompatibleModel(DirectModel):
@@ -33,31 +29,22 @@ class OpenAICompatibleModel(DirectModel):
         self,
         model: str,
         *,
-        base_url: str,
-        api_key: str,
+        at: Endpoint,
         redact: Callable[[str], str],
         timeout_s: float,
         price: Price | None,
         reply_bytes_max: int = transport.REPLY_BYTES_MAX,
     ) -> None:
         self._model = model
-        endpoint = transport.checked_url(base_url or PUBLIC_URL, variable="OPENAI_BASE_URL")
-        api_key = transport.checked_key(api_key, variable="OPENAI_API_KEY")
-        if urlsplit(endpoint).hostname == PUBLIC_HOST and not api_key:
-            raise missing_key(f"openai:{model}", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+        key = at.key or transport.NO_KEY
         self._client = transport.open_client(
-            endpoint,
+            at.url,
             timeout_s=timeout_s,
-            headers={"Authorization": f"Bearer {api_key or transport.NO_KEY}"},
+            headers={"Authorization": f"Bearer {key}"},
             reply_bytes_max=reply_bytes_max,
         )
         self._client.event_hooks["response"].append(_stream_whole_replies)
-        sdk = AsyncOpenAI(
-            base_url=endpoint,
-            api_key=api_key or transport.NO_KEY,
-            http_client=self._client,
-            max_retries=0,
-        )
+        sdk = AsyncOpenAI(base_url=at.url, api_key=key, http_client=self._client, max_retries=0)
         chat = OpenAIChatModel(
             model,
             provider=OpenAIProvider(openai_client=sdk),
@@ -66,7 +53,7 @@ class OpenAICompatibleModel(DirectModel):
         super().__init__(
             f"openai:{model}",
             chat,
-            endpoint=endpoint,
+            endpoint=at.url,
             redact=redact,
             timeout_s=timeout_s,
             price=price,

@@ -1,6 +1,6 @@
 """One HTTP client for every model endpoint, and what its failures mean.
 
-Owns the client's limits, the reading of addresses, and the translation of transport errors. It does
+Owns the client's limits and the translation of transport errors. It does
 not retry and does not follow redirects, which could carry a key to another host. Invariants: no
 reply larger than `REPLY_BYTES_MAX` is held; nothing waits longer than its caller's deadline.
 """
@@ -98,7 +98,9 @@ def transport_failure(
         cause = cause.__cause__ or cause.__context__
     if isinstance(cause, ReplyTooLarge):
         return failures.too_large(cause.bytes_max)
-    code = next((code for kind, code in _TRANSPORT if isinstance(cause, kind)), "connection_lost")
+    # What an SDK of another HTTP library says of itself, where the table knows no class of it.
+    otherwise = "unreachable" if getattr(error, "phase", "") == "connect" else "connection_lost"
+    code = next((code for kind, code in _TRANSPORT if isinstance(cause, kind)), otherwise)
     said = failures.one_line(str(cause or error) or type(cause or error).__name__, redact)
     return ModelError(
         f"the model endpoint {endpoint} failed ({code.replace('_', ' ')}): {said}",
@@ -172,30 +174,6 @@ async def check_listed(
     if known and model not in known and not listed.has_more:
         hint = "name one of the models the endpoint lists"
         raise unknown_model(model, known, endpoint=endpoint, hint=hint)
-
-
-def checked_url(url: str, *, variable: str) -> str:
-    """`url` without a trailing slash. Raises `Refused` unless it is an http or https address."""
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise Refused(
-            f"{variable}={url!r} is no http or https address",
-            hint=f"such as {variable}=http://127.0.0.1:8000/v1",
-            code="bad_endpoint",
-        )
-    return url.rstrip("/")
-
-
-def checked_key(key: str, *, variable: str) -> str:
-    """`key` without blanks around it. Raises `Refused` when it holds what no header can carry."""
-    key = key.strip()
-    if not (key.isascii() and key.isprintable()):
-        raise Refused(f"{variable} holds characters no key has", code="missing_key")
-    return key
 
 
 def is_loopback(url: str) -> bool:
