@@ -23,7 +23,7 @@ test: setup-dev gates  ## everything CI runs: gates, tests, coverage
 quick: setup-dev  ## the tests without the slow ones
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"
 
-kill-proof: setup-dev  ## SIGKILL at every statement, file, process and boundary (a second each, 2,000)
+kill-proof: setup-dev  ## SIGKILL at every statement, file, process and boundary (2,200; an hour of one core)
 	KILL_PROOF_ALL=1 $(BIN)/python -m pytest -q -n 2 tests/e2e/test_kill_machinery.py \
 		tests/e2e/test_kill_everywhere.py
 

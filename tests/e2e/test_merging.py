@@ -167,6 +167,37 @@ def test_a_file_that_one_side_deleted_is_a_conflict_without_markers(tmp_path: Pa
     assert git(repo, "ls-tree", "--name-only", "holdfast/goal-1") == "other.txt"
 
 
+@pytest.mark.parametrize("takes", [1, 2])
+def test_a_command_begins_again_and_is_merged_by_a_model_in_its_last_take(
+    tmp_path: Path, takes: int
+) -> None:
+    rows = "".join(
+        f"""
+[[tasks]]
+key = "{side}"
+title = "{side.title()}"
+kind = "shell"
+command = "sed -i '2s/.*/& {side}/' list.txt"
+checks = ["grep -q {side} list.txt"]
+policy = {{ max_takes = {takes} }}
+"""
+        for side in ("left", "right")
+    )
+    (tmp_path / "plan.toml").write_text(rows, encoding="utf-8")
+    repo = make_repo(tmp_path / "repo", FILES)
+    merged = ("write_file", {"path": "list.txt", "content": "a\nb merged left right\nc\n"})
+    script = {"rules": [rule("Merge", calls(merged), says("Both."))]}
+    run = Cli(repo, {"HOLDFAST_MODEL": write_script(tmp_path / "script.json", script)})
+    done = goal(run)
+    assert done.code == 0, done.err
+    merges = [task for task in done.result["tasks"] if task["key"].startswith("merge-")]
+    again = [row for row in run.store.rows("SELECT take FROM attempts") if row["take"] == 2]
+    assert (len(merges), len(again)) == ((1, 0) if takes == 1 else (0, 1))
+    line = git(repo, "show", "holdfast/goal-1:list.txt").splitlines()[1]
+    assert set(line.split()) - {"merged"} == {"b", "left", "right"}
+    assert ("merged" in line) == (takes == 1)
+
+
 def test_a_conflict_in_a_file_named_by_a_secret_begins_again_and_is_never_told(
     tmp_path: Path,
 ) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.domain.lifecycle import ABSORBING
-from simulate.scripts import SECRET
+from simulate.scripts import ROUNDS, SECRET
 
 KEYS = {
     "goals": ("id",),
@@ -168,7 +168,8 @@ def requirements(before: Rows, now: Rows) -> int:
     seen = 0
     for task_id, needed_id in now.requires:
         task = now.tasks[task_id]
-        if task["state"] in ("ready", "running", "waiting", "succeeded") or task["attempts"]:
+        started = task_id in before.tasks and before.tasks[task_id]["attempts"] < task["attempts"]
+        if task["state"] in ("ready", "running", "waiting", "succeeded") or started:
             seen += 1
             met = now.tasks[needed_id]["state"] == "succeeded" or (task_id, needed_id) in now.forced
             if not met:
@@ -411,6 +412,59 @@ def at_rest(rows: Rows) -> None:
             raise Broken("I12", f"attempt {key} is still open")
 
 
+def asked_once(before: Rows, now: Rows) -> int:
+    """I14: what an outcome asks for is made once, with it and within its bound.
+
+    A planning task that succeeded has made one plan, of what it proposed; conflicting work that
+    was taken has one merge; a goal's checks have one follow-up for each round that asked for it.
+    """
+    if not any(row["machine"] in ("plan", "task") for row in now.fresh):
+        return 0
+    specs = {key: json.loads(row["spec"]) for key, row in now.tasks.items()}
+    merges = Counter(spec["merges"] for spec in specs.values())
+    seen = 0
+    for task_id, spec in specs.items():
+        task, asked = now.tasks[task_id], _asked(now, task_id)
+        mates = [key for key, row in now.tasks.items() if row["plan_id"] == task["plan_id"]]
+        if spec["kind"] == "verify":
+            mends = [key for key in mates if specs[key]["provisional"]]
+            seen += len(mends)
+            if len(mends) != len(asked) or len(mends) > ROUNDS:
+                raise Broken("I14", f"task {task_id} asked {len(asked)} times: {mends}")
+        elif spec["kind"] == "plan":
+            seen += _proposed(now, task, asked[0] if task["state"] == "succeeded" else None)
+        else:
+            seen += merges[task_id]
+            wanted = task["state"] == "succeeded" and bool(asked)
+            if merges[task_id] != wanted:
+                raise Broken("I14", f"{merges[task_id]} merges of task {task_id} ({task['state']})")
+    return seen
+
+
+def _asked(now: Rows, task_id: int) -> list[list[str]]:
+    """The keys that the ended attempts of a task asked for, each that asked for any."""
+    reports = (
+        json.loads(now.attempts[task_id, number]["report"] or "{}")
+        for number in range(1, now.tasks[task_id]["attempts"] + 1)
+    )
+    return [[task["key"] for task in said["tasks"]] for said in reports if said.get("tasks")]
+
+
+def _proposed(now: Rows, planning: Row, wanted: list[str] | None) -> int:
+    """The plan that came of a planning task: the next of its goal, written by a model."""
+    plans = [(key, row) for key, row in now.plans.items() if row["goal_id"] == planning["goal_id"]]
+    later = [(key, row["source"]) for key, row in sorted(plans) if key > planning["plan_id"]]
+    made = [key for key, _ in itertools.takewhile(lambda plan: plan[1] == "model", later)]
+    if len(made) != (wanted is not None):
+        raise Broken("I14", f"planning task {planning['id']} made plans {made}")
+    if wanted is not None:
+        mine = [row for row in now.tasks.values() if row["plan_id"] == made[0]]
+        got = [row["key"] for row in sorted(mine, key=lambda row: row["position"])]
+        if wanted != got[: len(wanted)]:
+            raise Broken("I14", f"planning task {planning['id']} asked for {wanted}, not {got}")
+    return len(made)
+
+
 def _entity(machine: str, key: Any) -> str:
     if machine == "attempt":
         return f"{key[0]}.{key[1]}"
@@ -441,4 +495,5 @@ CHECKERS: dict[str, Callable[[Rows, Rows], int]] = {
     "I10": undone_backwards,
     "I11": proved,
     "I13": never_twice,
+    "I14": asked_once,
 }

@@ -6,16 +6,31 @@ it raises is the world's to handle.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from itertools import count
 from typing import TYPE_CHECKING
 
+from holdfast.agent.whole import ANSWER
 from holdfast.domain.model import Fence, Outcome
-from holdfast.engine import cancel, compensate, expire, force, holders, resume, settle, signal
+from holdfast.engine import (
+    approve,
+    cancel,
+    compensate,
+    expire,
+    force,
+    holders,
+    reject,
+    resume,
+    settle,
+    signal,
+)
 from holdfast.engine import pause as pause_goal
 from holdfast.errors import Stale
 from simulate.ports import SPOKEN
 
 if TYPE_CHECKING:
+    from simulate.checkers import Rows
     from simulate.world import World
 
 LEASE_S = 5.0
@@ -56,12 +71,38 @@ def answer(world: World) -> None:
             and step["state"] == "unknown"
             and (*key[:2], f"{key[2]}/answer#{key[3]}", 1) not in rows.steps
         ]
+        if not asked and (round_ := _gap(rows, task_id)):
+            word = "redo" if world.chance.random() < 0.5 else "let it be"
+            world.ask(signal, task_id, ANSWER.format(round=round_), word)
+            continue
         if not asked:
             world.ask(signal, task_id, "approval", world.ports.redact(f"yes, by {SPOKEN}"))
             continue
         _, _, name, generation = asked[0]
         word = "it happened" if world.effects[task_id, name] else "redo"
         world.ask(signal, task_id, f"{name}/answer#{generation}", word)
+
+
+def _gap(rows: Rows, task_id: int) -> int:
+    """The round of a goal's checks that a person is asked about; 0 when they are asked else."""
+    task = rows.tasks[task_id]
+    if json.loads(rows.attempts[task_id, task["attempts"]]["report"])["reason"] != "gap":
+        return 0
+    return next(
+        number
+        for number in count(1)
+        if (task_id, task["take"], ANSWER.format(round=number), 1) not in rows.steps
+    )
+
+
+def review(world: World) -> None:
+    """A person lets a proposed plan run, or asks for another one, which the model says again."""
+    for plan_id, plan in world.observer.rows.plans.items():
+        if plan["state"] == "proposed":
+            if world.chance.random() < 0.2:
+                world.ask(reject, plan_id, reason=world.ports.redact(f"not with {SPOKEN}"))
+            else:
+                world.ask(approve, plan_id)
 
 
 def go_on(world: World) -> None:
@@ -168,13 +209,13 @@ FAULTY: tuple[Move, ...] = (
 )
 CHAOS: tuple[Move, ...] = (
     *(nothing,) * 10,
-    *(reap, answer, go_on) * 2,
+    *(reap, review, answer, go_on) * 2,
     *FAULTY,
     *(pause_one, cancel_one, force_one, undo_one),
 )
 UNDOING: tuple[Move, ...] = (
     *(nothing,) * 4,
-    *(reap, answer, go_on) * 2,
+    *(reap, review, answer, go_on) * 2,
     *FAULTY,
     *(pause_one, force_one),
 )

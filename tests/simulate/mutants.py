@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.adapters import diffs
+from holdfast.adapters import diffs, plan_file
 from holdfast.adapters.models import replies
 from holdfast.agent import loop
 from holdfast.agent.journal import LiveJournal
@@ -20,6 +20,7 @@ from holdfast.domain import decide, lifecycle
 from holdfast.engine import undo
 from holdfast.store import queries, tx
 from holdfast.trace import redact
+from holdfast.worker import attempt
 
 settling: Any = import_module("holdfast.engine.settle")  # the package names its use case so too
 
@@ -28,11 +29,15 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 @dataclass(frozen=True)
 class Mutant:
-    """A planted bug and the invariant that it breaks."""
+    """A planted bug and the invariant that it breaks.
+
+    `seed` is one that revealed it and is played first; when the world changes, others are tried.
+    """
 
     invariant: str
     bug: str
     plant: Plant
+    seed: int = 0
 
 
 def statement(name: str, old: str, new: str) -> Plant:
@@ -174,25 +179,80 @@ def _forget_earlier_takes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LiveJournal, "_done_before", nothing)
 
 
+def _asked_again(patch: pytest.MonkeyPatch) -> None:
+    then = settling._history_then
+
+    def ask_again(tx: Any, task: Any, attempt: Any) -> Any:
+        outcome = settling.outcome_of(attempt)
+        if settling.spec_of(task).planning is not None and outcome.tasks:
+            settling._ask_for(tx, task, outcome, decide.Decision(event="succeed"))
+        return then(tx, task, attempt)
+
+    patch.setattr(settling, "_history_then", ask_again)
+
+
+def _merge_of_nothing(patch: pytest.MonkeyPatch) -> None:
+    """Conflicting work is tried again, as it was before there were merges."""
+    original = settling.decide
+
+    def again(outcome: Any, history: Any, policy: Any) -> decide.Decision:
+        if settling.conflicts(outcome):
+            return decide.Decision(event="retry", reason="merge_conflict", fresh=True)
+        decided: decide.Decision = original(outcome, history, policy)
+        return decided
+
+    patch.setattr(settling, "decide", again)
+
+
+def _merge_of_one_side(patch: pytest.MonkeyPatch) -> None:
+    original = attempt.work_of
+    patch.setattr(attempt, "work_of", lambda tx, task: replace(original(tx, task), commit=""))
+
+
+def _merge_unawaited(patch: pytest.MonkeyPatch) -> None:
+    require = settling._require
+
+    def forget(tx: Any, tasks: Any, needed: Any) -> None:
+        if not any(settling.spec_of(settling.need(tx, "task", id=key)).merges for key in needed):
+            require(tx, tasks, needed)
+
+    patch.setattr(settling, "_require", forget)
+
+
+def _round_too_many(patch: pytest.MonkeyPatch) -> None:
+    original = plan_file.goal_checks
+
+    def generous(*args: Any, rounds: int) -> Any:
+        return original(*args, rounds=rounds + 1)
+
+    patch.setattr(plan_file, "goal_checks", generous)
+
+
 MUTANTS = (
     Mutant("I1", "an expired attempt leaves its task running", _task_left_behind),
     Mutant(
         "I2",
         "a step is accepted after its attempt ended",
         statement("attempt.spend", "AND state = 'open'", ""),
+        seed=3,
     ),
     Mutant(
         "I3",
         "a failed requirement counts as met",
         statement("task.unmet", "r.state <> 'succeeded'", "r.state = 'blocked'"),
+        seed=3,
     ),
-    Mutant("I4", "a complete goal is dropped", _done_again),
+    Mutant(
+        "I3", "who waits for conflicting work does not wait for its merge", _merge_unawaited, seed=3
+    ),
+    Mutant("I4", "a complete goal is dropped", _done_again, seed=9),
     Mutant(
         "I5",
         "doing a step again rewrites what was asked",
         statement(
             "transition.step.redo", "attempt = :attempt,", "attempt = :attempt, request = '{}',"
         ),
+        seed=1,
     ),
     Mutant("I5", "a call begins before its intent is stored", _begin_unstored),
     Mutant("I5", "a call begins before the reply that it follows from is stored", _read_unstored),
@@ -201,17 +261,20 @@ MUTANTS = (
         "I6",
         "renewing writes a state behind the log's back",
         statement("attempt.ask_cancel", "SET cancel = 1", "SET cancel = 1, state = 'ended'"),
+        seed=1,
     ),
-    Mutant("I7", "nothing is reserved", _no_reserve),
+    Mutant("I7", "nothing is reserved", _no_reserve, seed=12),
     Mutant(
         "I7",
         "what is in flight does not count",
         statement("goal.spent", "coalesce(sum(a.reserved_tokens), 0)", "0"),
+        seed=39,
     ),
     Mutant(
         "I7",
         "the reserve of an attempt that ended stays",
         statement("transition.attempt", "reserved_tokens = 0", "reserved_tokens = reserved_tokens"),
+        seed=1,
     ),
     Mutant(
         "I7",
@@ -222,14 +285,19 @@ MUTANTS = (
         "I8",
         "a take's bundle can be exchanged",
         statement("take.brief", " AND bundle_sha256 = ''", ""),
+        seed=3,
     ),
     Mutant("I9", "a credential is known in one spelling only", _one_form),
     Mutant("I9", "what a step changed is told as it is", _raw_diff),
     Mutant("I9", "the arguments of a call are not redacted", _raw_arguments),
     Mutant("I10", "the oldest work is undone first", _oldest_first),
-    Mutant("I10", "completion is ordered by a clock that jumps", _by_the_clock),
-    Mutant("I11", "an absent check passes", _absent_passes),
+    Mutant("I10", "completion is ordered by a clock that jumps", _by_the_clock, seed=21),
+    Mutant("I11", "an absent check passes", _absent_passes, seed=9),
     Mutant("I12", "transient failures are tried for ever", _again_and_again),
-    Mutant("I13", "a lost irreversible step is done again", _redo_everything),
-    Mutant("I13", "a new take forgets what earlier ones did", _forget_earlier_takes),
+    Mutant("I13", "a lost irreversible step is done again", _redo_everything, seed=4),
+    Mutant("I13", "a new take forgets what earlier ones did", _forget_earlier_takes, seed=13),
+    Mutant("I14", "a report that comes twice makes its plan twice", _asked_again, seed=3),
+    Mutant("I14", "a merge is made although its work is tried again", _merge_of_nothing, seed=3),
+    Mutant("I14", "a merge forgets the commit that it merges", _merge_of_one_side, seed=9),
+    Mutant("I14", "a goal's checks have a round too many", _round_too_many, seed=30),
 )

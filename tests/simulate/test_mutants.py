@@ -14,7 +14,7 @@ from simulate.mutants import MUTANTS, Mutant, settling
 from simulate.world import run_seed, workplace
 
 SEEDS_MAX = 120
-SEED_WITH_LINKS = 4  # several tasks of its plan wait for another
+SEED_WITH_LINKS = 3  # several tasks of its plan wait for another
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.invariant} {mutant.bug}")
@@ -23,7 +23,7 @@ def test_a_planted_bug_is_caught_by_its_checker(
 ) -> None:
     mutant.plant(monkeypatch)
     caught: Counter[str] = Counter()
-    for seed in range(SEEDS_MAX):
+    for seed in (mutant.seed, *range(SEEDS_MAX)):
         with workplace() as folder:
             try:
                 run_seed(seed, folder)
@@ -80,7 +80,8 @@ def test_a_fault_that_is_armed_and_never_fires_is_missed(
 def log_of(seed: int, *, faults: bool = True) -> list[tuple[object, ...]]:
     with workplace() as folder:
         world = run_seed(seed, folder, faults=faults)
-    return [tuple(row) for row in world.observer.rows.log]
+    rows = world.observer.rows.log
+    return [(*tuple(row)[:-1], row["body"].replace(str(folder), "")) for row in rows]
 
 
 def test_the_same_seed_is_the_same_run() -> None:

@@ -53,11 +53,12 @@ def test_a_seed_that_fails_is_kept_once_and_says_how_to_play_it_again(
     path = tmp_path / "seeds.txt"
     assert kept(path) == []
     path.write_text("# seeds that failed once\n", encoding="utf-8")
-    next(mutant for mutant in MUTANTS if mutant.invariant == "I1").plant(monkeypatch)
+    mutant = next(mutant for mutant in MUTANTS if mutant.invariant == "I1")
+    mutant.plant(monkeypatch)
     for _ in range(2):
         with workplace() as folder, pytest.raises(Broken) as caught:
-            run_seed(1, folder)
-        keep(1, caught.value, path)
-    assert kept(path) == [1]
-    assert path.read_text(encoding="utf-8").endswith("\n1 I1\n")
-    assert "make simulate SEEDS=1" in explain(1, caught.value)
+            run_seed(mutant.seed, folder)
+        keep(mutant.seed, caught.value, path)
+    assert kept(path) == [mutant.seed]
+    assert path.read_text(encoding="utf-8").endswith(f"\n{mutant.seed} I1\n")
+    assert f"make simulate SEEDS={mutant.seed}" in explain(mutant.seed, caught.value)

@@ -24,10 +24,11 @@ from holdfast.agent.journal import Effectful, LiveJournal, Performed, Undecided
 from holdfast.domain.model import Claim, Fence, Outcome
 from holdfast.engine import brief, claim, compensate, renew, settle, submit
 from holdfast.errors import Exhausted, Refused, Stale, Unavailable
-from holdfast.store import Tx
 from simulate.checkers import Broken, Observer, at_rest, begun
 from simulate.faults import Killed, SimClock, SimEngine, pause
-from simulate.moves import CHAOS, LEASE_S, UNDOING, Move, answer, go_on, nothing, reap
+from simulate.git import Git
+from simulate.hands import Hands
+from simulate.moves import CHAOS, LEASE_S, UNDOING, Move, answer, go_on, nothing, reap, review
 from simulate.ports import SPOKEN, Ports
 from simulate.scripts import (
     RESERVE_TOKENS,
@@ -37,6 +38,7 @@ from simulate.scripts import (
     make_plan,
     make_script,
     make_undo,
+    proposed,
 )
 
 PROCESSES = 2
@@ -69,6 +71,7 @@ class World:
         self.effects: Counter[tuple[int, str]] = Counter()
         self.happened: Counter[str] = Counter()
         self.ports = Ports(self.clock, self.happened)
+        self.hands = Hands(Git(), self.ports)
         self.settled: list[tuple[Fence, Outcome]] = []
         self.performing: Counter[int] = Counter()
         self.scripts: dict[int, Script] = {}
@@ -125,12 +128,14 @@ class World:
             for index in (*range(PROCESSES),) * 4:
                 self._step(index)
             reap(self)
+            review(self)
             answer(self)
             go_on(self)
             self.clock.advance(500)
             if self._rests():
                 break
         at_rest(self.observer.rows)
+        self.hands.nothing_lost(self.observer.rows)
         for effect, times in self.effects.items():
             if times > 1:
                 raise Broken("I13", f"{effect} really happened {times} times")
@@ -222,9 +227,10 @@ class World:
         if not granted.bundle_sha256 or self.chance.random() < 0.2:
             # A changed prompt file must not change a take that has begun.
             text = f"bundle {fence.task} {self.chance.choice('ab')} {SPOKEN}"
-            bundle = self.ports.redact(text).encode()
+            bundle, base = self.ports.redact(text).encode(), granted.base_commit
+            self.hands.begins(self.observer.rows, granted)
             try:
-                await engine.acall(brief, fence, bundle, base_commit="c0", base_tree="t0")
+                await engine.acall(brief, fence, bundle, base_commit=base, base_tree="t0")
             except Stale:
                 if not granted.bundle_sha256:
                     raise
@@ -245,14 +251,21 @@ class World:
             return Outcome(kind="waiting", reason="undecided", detail=error.row.key)
         except Exhausted as error:
             return Outcome(kind="partial", failure="budget", reason=error.resource)
-        if granted.spec.kind == "compensate":
-            await journal.flush()
-            return Outcome(kind="unverified", tree="undone", answer="undone")
-        return await self._end(journal, script, fence)
-
-    async def _end(self, journal: LiveJournal, script: Script, fence: Fence) -> Outcome:
         await journal.flush()
+        tree = self.hands.tree(engine, self.observer.rows, granted, script.line)
+        return replace(await self._end(journal, script, granted), tree=tree)
+
+    async def _end(self, journal: LiveJournal, script: Script, granted: Claim) -> Outcome:
+        fence, spec = granted.fence, granted.spec
         match script.ending(fence.attempt):
+            case "answer" if spec.kind == "compensate":
+                return Outcome(kind="unverified", answer="undone")
+            case "answer" if spec.planning is not None:
+                tasks = proposed(self._name(fence), spec)
+                proof = (self.ports.checked("pass"),)
+                return Outcome(kind="passed", answer="a plan", checks=proof, tasks=tasks)
+            case "answer" if spec.kind == "verify":
+                return self.hands.prove(journal, script, granted)
             case "transient":
                 return Outcome(kind="failed", failure="transient", reason="http_503")
             case "partial":
@@ -264,7 +277,7 @@ class World:
             case _:
                 results = tuple(map(self.ports.checked, script.checks(fence.take)))
                 job: Any = SimpleNamespace(journal=journal)
-                return await loop.conclude(job, "done", results)
+                return await loop.conclude(job, "done", results, provisional=spec.provisional)
 
     def _effectful(self, engine: SimEngine, fence: Fence, act: Act, own_until: float) -> Effectful:
         request = f'{{"do":"{act.key}","task":{fence.task}}}'
@@ -299,16 +312,12 @@ class World:
 
     async def _settle(self, engine: SimEngine, granted: Claim, outcome: Outcome) -> None:
         """Settle, on the tip as it is now; the reply may be lost, so it is sent again."""
-        undoing = granted.spec.kind == "compensate"
         for _ in range(5):
-            tip = engine.read(_tip, granted.fence.goal, undoing)
+            kept = self.hands.commit(engine, granted, outcome)
             await pause()
-            if outcome.kind in ("passed", "unverified", "partial"):
-                commit = f"c{granted.fence.session}"
-                outcome = replace(outcome, commit=commit, parent=tip)
-            self.settled.append((granted.fence, outcome))
+            self.settled.append((granted.fence, kept))
             try:
-                await engine.acall(settle, granted.fence, outcome)
+                await engine.acall(settle, granted.fence, kept)
             except Refused as error:
                 if error.code != "tip_moved":
                     raise
@@ -322,10 +331,12 @@ class World:
     def _script(self, granted: Claim) -> Script:
         fence = granted.fence
         if fence.task not in self.scripts:
-            name = f"{self.seed}.{fence.goal - 1}"
             made = make_undo if granted.spec.kind == "compensate" else make_script
-            self.scripts[fence.task] = made(name, granted.spec.key)
+            self.scripts[fence.task] = made(self._name(fence), granted.spec.key)
         return self.scripts[fence.task]
+
+    def _name(self, fence: Fence) -> str:
+        return f"{self.seed}.{fence.goal - 1}"
 
     # --- the hands of the moves -------------------------------------------------------------------
 
@@ -343,12 +354,6 @@ class World:
 
     def some_task(self) -> int:
         return self.chance.choice(sorted(self.observer.rows.tasks))
-
-
-def _tip(tx: Tx, goal: int, undoing: bool) -> str:
-    row = tx.one("goal.get", id=goal)
-    assert row is not None
-    return str(row["branch_commit" if undoing else "tip_commit"])
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from holdfast.domain.model import Policy
 from holdfast.engine import compensate, force, shown
 from holdfast.engine.links import create_link, delete_link
 from holdfast.engine.outlook import goal_result
-from holdfast.engine.undo import compensate_failed, trees_to_undo, undo_due
+from holdfast.engine.undo import compensate_failed, to_undo, trees_to_undo, undo_due
 from holdfast.errors import Refused
 
 
@@ -78,6 +78,21 @@ def test_the_kept_work_of_a_failed_goal_is_undone_and_a_failed_undo_keeps_the_go
     assert desk.state("goals", goal) == "failed"
     assert desk.state("plans", 2) == "failed"
     assert desk.rows("SELECT undone_ms FROM goals")[0]["undone_ms"] is None
+
+
+def test_of_kept_work_what_the_branch_shows_is_undone_and_first_of_all(desk: Desk) -> None:
+    """It began before the others were accepted, so its own base is not where the tip is now."""
+    goal = desk.goal(*(task(key) for key in ("early", "a", "b", "late")))
+    early, first, second, late = (desk.claim() for _ in range(4))
+    spent = {"failure": "budget", "reason": "turns", "parent": "c0"}
+    desk.settle(early, "partial", commit="k1", **spent)
+    desk.settle(first, commit="c1", parent="c0")
+    desk.settle(second, commit="c2", parent="c1")
+    desk.settle(late, "partial", commit="k2", **spent)
+    undone = desk.engine.read(lambda tx: [row["key"] for row in to_undo(tx, goal)])
+    assert undone == ["late", "b", "a"]
+    assert desk.engine.read(trees_to_undo, late.fence.task)[1:] == ("k2", "c2")
+    assert desk.engine.read(trees_to_undo, second.fence.task)[1:] == ("c2", "c1")
 
 
 def test_the_trees_of_a_task_are_walked_from_its_newest_to_its_base(desk: Desk) -> None:

@@ -22,28 +22,34 @@ ANSWER = "gap/answer#{round}"
 
 async def verify_goal(job: Job) -> Outcome:
     """Run the goal's checks; see the module for what follows when one does not pass."""
-    task = job.bundle.task
     for number in count(1):
         results = await loop.check(job, f"v{number:02}")
         await job.journal.flush()
-        if proven(results):
-            done = tuple(describe(result) for result in results)
-            answer = "The goal's checks pass on the merged tree."
-            return Outcome(
-                kind="passed", answer=answer, checks=results, done=done, tree=job.journal.tree
-            )
-        if job.fence.take < task.policy.max_takes:
-            return _gap(job, results, tasks=(_follow_up(job, results),))
-        if task.policy.max_takes == 1:
-            return _gap(job, results)
-        word = job.journal.recorded(ANSWER.format(round=number))
-        if word is None:
-            detail = f"{_said(results)} after {job.fence.take - 1} follow-ups"
-            return Outcome(kind="waiting", reason="gap", detail=detail, checks=results)
-        said = msgspec.json.decode(word, type=str)
-        if said != "redo":
-            return _gap(job, results, said=f"; a person says: {said}")
+        outcome = judge(job, results, number)
+        if outcome is not None:
+            return outcome
     raise AssertionError("count() does not end")
+
+
+def judge(job: Job, results: tuple[CheckResult, ...], number: int) -> Outcome | None:
+    """What the results of a take's n-th look mean; None when a person said to look again."""
+    task = job.bundle.task
+    if proven(results):
+        done = tuple(describe(result) for result in results)
+        answer = "The goal's checks pass on the merged tree."
+        return Outcome(
+            kind="passed", answer=answer, checks=results, done=done, tree=job.journal.tree
+        )
+    if job.fence.take < task.policy.max_takes:
+        return _gap(job, results, tasks=(_follow_up(job, results),))
+    if task.policy.max_takes == 1:
+        return _gap(job, results)
+    word = job.journal.recorded(ANSWER.format(round=number))
+    if word is None:
+        detail = f"{_said(results)} after {job.fence.take - 1} follow-ups"
+        return Outcome(kind="waiting", reason="gap", detail=detail, checks=results)
+    said = msgspec.json.decode(word, type=str)
+    return None if said == "redo" else _gap(job, results, said=f"; a person says: {said}")
 
 
 def _gap(

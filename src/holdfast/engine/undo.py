@@ -64,12 +64,18 @@ def compensate_failed(tx: Tx, goal_id: int) -> None:
 
 
 def to_undo(tx: Tx, goal_id: int) -> list[Row]:
-    """The goal's tasks whose work is on its branch, in reverse completion order (I10)."""
+    """The goal's tasks whose work is on its branch, in reverse completion order (I10).
+
+    Of the kept work of failed tasks the branch shows the newest, until other work is accepted.
+    """
+    shows = need(tx, "goal", id=goal_id)["branch_commit"]
     plans = {row["id"] for row in tx.all("plan.of_goal", goal=goal_id) if row["source"] != "undo"}
     done = [
         task
         for task in tx.all("task.of_goal", goal=goal_id)
-        if task["plan_id"] in plans and task["commit_id"]
+        if task["plan_id"] in plans
+        and task["commit_id"]
+        and (task["state"] == "succeeded" or task["commit_id"] == shows)
     ]
     # By the log, not by the clock: it may have been set back between two completions.
     ended = {row["task_id"]: row["seq"] for row in tx.all("task.completions", goal=goal_id)}
@@ -77,7 +83,11 @@ def to_undo(tx: Tx, goal_id: int) -> list[Row]:
 
 
 def trees_to_undo(tx: Tx, task_id: int) -> tuple[tuple[str, ...], str, str]:
-    """A task's trees from its newest to its base, its commit, and the commit that it builds on."""
+    """A task's trees from its newest to its base, its commit, and the commit to walk back to.
+
+    Accepted work builds on the tip it was merged with. Kept work was never on the tip, which may
+    have moved since that work began.
+    """
     task = need(tx, "task", id=task_id)
     attempt = need(tx, "attempt", task=task_id, attempt=task["attempts"])
     take = tx.one("take.get", task=task_id, take=attempt["take"])
@@ -87,4 +97,6 @@ def trees_to_undo(tx: Tx, task_id: int) -> tuple[tuple[str, ...], str, str]:
         if row["state"] == "done" and row["tree_after"] and row["tree_after"] != trees[-1]:
             trees.append(row["tree_after"])
     outcome = outcome_of(attempt)
-    return tuple(reversed(trees)), outcome.commit, outcome.parent
+    kept = task["state"] == "failed"
+    back = need(tx, "goal", id=task["goal_id"])["tip_commit"] if kept else outcome.parent
+    return tuple(reversed(trees)), outcome.commit, back

@@ -186,8 +186,8 @@ def _commit(
     """The outcome with its commit, if anything changed; its objects are fetched before.
 
     Work that conflicts with the tip is committed where it began, and a task of its own merges it; a
-    merge that conflicts itself begins again on the new tip, as does a task that asks no model, and
-    one whose conflict is in a file that no context may name.
+    merge that conflicts itself begins again on the new tip, as does a command while it has takes,
+    and work whose conflict is in a file that no context may name.
     """
     base_tree = workspace.tree_of(claim.base_commit or None)
     if not outcome.tree or outcome.tree == base_tree:
@@ -201,7 +201,7 @@ def _commit(
         names = ", ".join(merged.conflicts)
         if merged.tree is not None:
             tree = merged.tree
-        elif claim.spec.kind == "agent" and not claim.spec.merges and names == shop.redact(names):
+        elif _merged_apart(claim) and names == shop.redact(names):
             merge = merge_task(shop, claim, repository, tip, merged.conflicts)
             outcome = replace(outcome, tasks=(merge,))
             parents, ref = [claim.base_commit], f"refs/holdfast/conflicts/{claim.fence.task}"
@@ -225,6 +225,17 @@ def _commit(
     repository.fetch(workspace.git_dir, commit)
     repository.keep(ref, commit)
     return replace(outcome, commit=commit, parent=parents[0])
+
+
+def _merged_apart(claim: Claim) -> bool:
+    """Whether a model merges this work in a task of its own, if it conflicts.
+
+    A command is run again on the new tip instead, which is exact and costs nothing, but not for
+    ever: in its last take a model merges it too, if the goal names one.
+    """
+    spec = claim.spec
+    last = claim.fence.take >= spec.policy.max_takes and bool(spec.model or claim.model)
+    return not spec.merges and (spec.kind == "agent" or (spec.kind == "shell" and last))
 
 
 async def give_back(shop: Workshop, claim: Claim) -> Decision:
