@@ -18,9 +18,9 @@ from holdfast.context.limits import bundle_tokens
 from holdfast.context.retrieve import add_document
 from holdfast.context.tokens import counter
 from holdfast.engine import brief, claim
+from holdfast.engine.attempts import attempt_record
 from holdfast.engine.links import create_link
 from holdfast.engine.listing import task_row
-from holdfast.engine.record import attempt_record
 from holdfast.engine.steering import steers_of
 from holdfast.errors import NotFound, Refused, Stale
 

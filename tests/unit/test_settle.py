@@ -12,6 +12,7 @@ from desk import Desk, done, effectful, task
 from holdfast.domain.model import CheckResult, Outcome
 from holdfast.domain.ports import Usage
 from holdfast.engine import brief, claim, expire, holders, pause, renew, settle, shown, step
+from holdfast.engine.attempts import attempt_record, parse_attempt
 from holdfast.engine.journal import Redo, StepName
 from holdfast.engine.outlook import (
     events,
@@ -21,7 +22,6 @@ from holdfast.engine.outlook import (
     outlook,
     previous_end,
 )
-from holdfast.engine.record import attempt_record, parse_attempt
 from holdfast.errors import NotFound, Refused, Stale
 from holdfast.trace.events import readable
 from holdfast.trace.read import token_summary

@@ -30,7 +30,7 @@ from holdfast.domain.ports import (
     Sandbox,
     ToolSpec,
 )
-from holdfast.engine.record import AttemptRecord
+from holdfast.engine.attempts import AttemptRecord
 from holdfast.errors import Divergence
 
 

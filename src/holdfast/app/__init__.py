@@ -136,7 +136,7 @@ class App:
         """`replay:ATTEMPT`: the recorded replies of an attempt of this store, played again."""
         from holdfast.adapters.models.replaying import ReplayingModel
         from holdfast.agent.loop import Reply
-        from holdfast.engine.record import attempt_record, parse_attempt
+        from holdfast.engine.attempts import attempt_record, parse_attempt
         from holdfast.engine.rows import decode
 
         session = name.partition(":")[2]

@@ -16,7 +16,7 @@ from holdfast.adapters.diffs import FileChange, changed_files, patch
 from holdfast.adapters.git import Git, GitFailed
 from holdfast.adapters.repository import Repository
 from holdfast.app import App
-from holdfast.engine.record import AttemptRecord, attempt_record
+from holdfast.engine.attempts import AttemptRecord, attempt_record
 from holdfast.engine.rows import need
 from holdfast.errors import HoldfastError, NotFound, Refused
 from holdfast.store import Tx

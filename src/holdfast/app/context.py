@@ -19,8 +19,8 @@ from holdfast.app import App
 from holdfast.context.bundle import TRUST, Bundle, Item, prompt_type
 from holdfast.context.tokens import count_tokens
 from holdfast.domain.model import ContextOptions
+from holdfast.engine.attempts import attempt_record
 from holdfast.engine.listing import task_row
-from holdfast.engine.record import attempt_record
 from holdfast.engine.steering import (
     IndexPage,
     approve,

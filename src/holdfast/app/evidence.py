@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.engine.record import attempt_record
+from holdfast.engine.attempts import attempt_record
 from holdfast.errors import HoldfastError
 from holdfast.trace.describe import Limits, describe
 from holdfast.trace.events import Event

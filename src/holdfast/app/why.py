@@ -18,8 +18,8 @@ from holdfast.agent.chain import Move
 from holdfast.app import STORE_NAME, App
 from holdfast.context.bundle import Bundle
 from holdfast.domain.model import StepRow
+from holdfast.engine.attempts import AttemptRecord, attempt_record
 from holdfast.engine.outlook import usage
-from holdfast.engine.record import AttemptRecord, attempt_record
 from holdfast.errors import NotFound, Refused
 from holdfast.store import Tx, open_reader
 from holdfast.trace.report import context

@@ -13,8 +13,8 @@ from holdfast.app.changes import diffstat
 from holdfast.cli import attempt_page, pages
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
+from holdfast.engine.attempts import parse_attempt
 from holdfast.engine.listing import attempt, tasks
-from holdfast.engine.record import parse_attempt
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

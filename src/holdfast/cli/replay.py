@@ -17,7 +17,7 @@ from holdfast.adapters.tools import check_arguments
 from holdfast.agent.replay import replay
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
-from holdfast.engine.record import attempt_record
+from holdfast.engine.attempts import attempt_record
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
