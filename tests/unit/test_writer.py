@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -136,12 +137,31 @@ def test_who_comes_before_a_coroutine_has_begun_its_commit_does_not_wait_for_it(
     assert bench.blobs() == 1 + (first == "run")
 
 
-def test_a_loop_does_not_wait_for_another_process(tmp_path: Path) -> None:
-    path, other = tmp_path / "holdfast.db", Turnstile(tmp_path)
+@contextmanager
+def with_a_turn(path: Path) -> Iterator[None]:
+    other = Turnstile(path.parent)
+    with other():
+        yield
+    other.close()
+
+
+@contextmanager
+def with_the_lock(path: Path) -> Iterator[None]:
+    """As any program that opens the file may, without a turn."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+
+
+@pytest.mark.parametrize("held", [with_a_turn, with_the_lock])
+def test_a_loop_does_not_wait_for_another_process(
+    tmp_path: Path, held: Callable[[Path], AbstractContextManager[None]]
+) -> None:
+    path = tmp_path / "holdfast.db"
     writer = Writer(open_store(path, now_ms=1), path, SimClock(), Turnstile(tmp_path))
 
     async def work() -> threading.Thread:
-        with other():
+        with held(path):
             job = asyncio.create_task(writer.arun(lambda tx: threading.current_thread()))
             while not writer._thread:  # noqa: ASYNC110  its start is no event
                 await asyncio.sleep(0)
@@ -150,7 +170,6 @@ def test_a_loop_does_not_wait_for_another_process(tmp_path: Path) -> None:
 
     assert asyncio.run(work()) is writer._thread
     writer.close()
-    other.close()
 
 
 def test_all_that_wait_share_the_next_commit_threads_and_coroutines_alike(bench: Bench) -> None:

@@ -19,7 +19,7 @@ from holdfast.store import queries
 APPLICATION_ID = 0x484F4C44  # "HOLD"
 SCHEMA_VERSION = 4
 _SCHEMAS = {1: "schema.sql", 2: "schema_2.sql", 3: "schema_3.sql", 4: "schema_4.sql"}
-_BUSY_MS = 30_000
+BUSY_MS = 30_000
 # A step touches five pages; half-size pages write 16 KB a step instead of 24 (benchmarks/steps.py).
 _PAGE_BYTES = 2048
 
@@ -96,7 +96,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         path,
         isolation_level=None,
         check_same_thread=False,
-        timeout=_BUSY_MS / 1000,
+        timeout=BUSY_MS / 1000,
         cached_statements=256,
     )
     connection.row_factory = sqlite3.Row

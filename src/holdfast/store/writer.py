@@ -35,7 +35,7 @@ from typing import Any, Generic, TypeVar
 
 from holdfast.domain.ports import Clock
 from holdfast.errors import Corrupt, Unavailable
-from holdfast.store.database import translated
+from holdfast.store.database import BUSY_MS, translated
 from holdfast.store.gates import Gate, held_by, holder
 from holdfast.store.tx import Tx
 
@@ -85,7 +85,7 @@ class Turnstile:
 
 
 class Busy(Exception):
-    """Another process has its turn at the turnstile."""
+    """Another process has its turn at the turnstile, or holds SQLite's lock."""
 
 
 class _Job(Generic[T]):
@@ -125,6 +125,7 @@ class Writer:
         self._led = False
         self._promised: _Job[Any] | None = None  # a coroutine will lead; who comes first may too
         self._quick = True
+        self._patient = True  # the connection waits for SQLite's own lock, as it was opened
         self._closed = False
         self._thread: threading.Thread | None = None
         self._thread_leads = False
@@ -265,12 +266,12 @@ class Writer:
 
     def _commit(self, batch: list[_Job[Any]], *, wait: bool) -> None:
         if self._turnstile is None:
-            self._transact(batch)
+            self._transact(batch, wait=wait)
         else:
             with self._turnstile(wait=wait):
-                self._transact(batch)
+                self._transact(batch, wait=wait)
 
-    def _transact(self, batch: list[_Job[Any]]) -> None:
+    def _transact(self, batch: list[_Job[Any]], *, wait: bool) -> None:
         if _file_at(self._path) != self._file:
             raise Corrupt(
                 f"the store {self._path} was removed or replaced while it was in use",
@@ -278,11 +279,11 @@ class Writer:
             )
         with translated(self._path):
             try:
-                with self._transaction():
+                with self._transaction(wait=wait):
                     self._take(batch)
                     self._run_all(batch)
             except _Again:
-                with self._transaction():
+                with self._transaction(wait=True):
                     self._run_each(batch)
 
     def _run_all(self, batch: list[_Job[Any]]) -> None:
@@ -312,15 +313,27 @@ class Writer:
             execute("RELEASE job")
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, *, wait: bool) -> Iterator[None]:
         execute = self._connection.execute
-        execute("BEGIN IMMEDIATE")
+        self._begin(wait=wait)
         try:
             yield
             execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 execute("ROLLBACK")
+            raise
+
+    def _begin(self, *, wait: bool) -> None:
+        """Take SQLite's own lock, which a program that knows no turnstile may hold."""
+        if self._patient is not wait:
+            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MS if wait else 0}")
+            self._patient = wait
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if not wait and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                raise Busy from error
             raise
 
 
