@@ -29,6 +29,11 @@ def clean_environ() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith(OURS)}
 
 
+def unmeasured_environ() -> dict[str, str]:
+    """The same for processes that die by SIGKILL: it would take what coverage counted with it."""
+    return {key: value for key, value in clean_environ().items() if "COVERAGE" not in key}
+
+
 def git(repo: Path, *words: str) -> str:
     done = subprocess.run(
         ["git", *IDENTITY, *words],
@@ -227,7 +232,7 @@ class Driver:
         order.write_text(json.dumps(wish), encoding="utf-8")
         self._process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("drive.py")), str(order)],
-            env=clean_environ(),
+            env=unmeasured_environ(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
