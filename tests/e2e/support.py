@@ -102,7 +102,8 @@ class Cli:
         return Store(self.home / "holdfast.db")
 
     def words(self, *words: str) -> list[str]:
-        return [*self.prefix, sys.executable, "-m", "holdfast", *words]
+        # As the installed script: nothing of the current folder is imported.
+        return [*self.prefix, sys.executable, "-P", "-m", "holdfast", *words]
 
     def __call__(self, *words: str, environ: Mapping[str, str] | None = None) -> Done:
         started = time.monotonic()

@@ -573,6 +573,8 @@ def test_json_is_all_that_stdout_carries(cli: Cli, model: str, tmp_path: Path) -
 
 
 def test_a_demo_without_a_wall_says_so_and_stops(tmp_path: Path) -> None:
+    """Also where the folder it is called in has a module of a name that Python looks for."""
+    (tmp_path / "asyncio.py").write_text("print('imported')\nraise SystemExit(7)\n")
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "git").symlink_to(shutil.which("git") or "")

@@ -176,7 +176,8 @@ def _child(folder: Path, kill_at: int, server: ScriptedServer, *, ends: int) -> 
 
     Raises `HoldfastError` when it did not end as it should, with what it said.
     """
-    words = [sys.executable, "-m", "holdfast.cli.demo_child", str(folder), str(kill_at)]
+    # -P: nothing of the folder that somebody stands in is imported.
+    words = [sys.executable, "-P", "-m", "holdfast.cli.demo_child", str(folder), str(kill_at)]
     done = subprocess.run(  # noqa: S603  our own module
         words, env={**os.environ, **server.environ()}, stdout=subprocess.PIPE, check=False
     )
