@@ -68,7 +68,7 @@ class HostedModel(DirectModel):
             provider=provider, key=at.key, url=at.url, timeout_s=timeout_s, environ=environ
         )
         try:
-            made, self._close = _MAKERS.get(provider, _openai)(place)
+            made, self._close = _MAKERS.get(provider, _plain)(place)
             wire = infer_model(spec, lambda name: made)
         except ImportError as error:
             if not HOSTS[provider].extra:  # then it is no extra that is missing
@@ -107,101 +107,74 @@ def _settings(wire: WireModel) -> ModelSettings:
     return settings
 
 
-def _openai(at: Place, **named: Any) -> tuple[Any, Close]:
-    """Whoever speaks OpenAI's dialect; `named` are what the class calls key and address."""
+def _class(at: Place) -> Any:
+    """pydantic-ai's class of a provider; its common type knows nothing of what each one takes."""
+    return infer_provider_class(at.provider)
+
+
+def _plain(at: Place, **named: Any) -> tuple[Any, Close]:
+    """Whoever talks through a client of ours; `named` are what the class calls key and address."""
     client = transport.open_client(at.url, timeout_s=at.timeout_s)
-    # Every class of the table takes these, and their common type knows none of it.
-    cls: Any = infer_provider_class(at.provider)
-    made = cls(http_client=client, **(named or {"api_key": at.key}))
+    made = _class(at)(http_client=client, **(named or {"api_key": at.key}))
     if at.url and not named:
         made.client.base_url = at.url
     return made, client.aclose
 
 
+def _addressed(at: Place) -> tuple[Any, Close]:
+    """Whose class takes an address too, under its usual name."""
+    return _plain(at, api_key=at.key, base_url=at.url or None)
+
+
 def _azure(at: Place) -> tuple[Any, Close]:
     version = None if at.url.endswith("/v1") else at.environ.get("OPENAI_API_VERSION") or None
-    return _openai(at, api_key=at.key, azure_endpoint=at.url, api_version=version)
-
-
-def _heroku(at: Place) -> tuple[Any, Close]:
-    return _openai(at, api_key=at.key, base_url=at.url or None)
+    return _plain(at, api_key=at.key, azure_endpoint=at.url, api_version=version)
 
 
 def _litellm(at: Place) -> tuple[Any, Close]:
-    return _openai(at, api_key=at.key or None, api_base=at.url)
+    return _plain(at, api_key=at.key or None, api_base=at.url)
 
 
 def _vllm(at: Place) -> tuple[Any, Close]:
-    return _openai(at, api_key=at.key or transport.NO_KEY, base_url=at.url)
+    return _plain(at, api_key=at.key or transport.NO_KEY, base_url=at.url)
 
 
 def _snowflake(at: Place) -> tuple[Any, Close]:
     account = at.environ.get("SNOWFLAKE_ACCOUNT", "")
-    return _openai(at, token=at.key, **({"base_url": at.url} if at.url else {"account": account}))
-
-
-def _google(at: Place) -> tuple[Any, Close]:
-    from pydantic_ai.providers.google import GoogleProvider  # noqa: PLC0415  an extra
-
-    client = transport.open_client(at.url, timeout_s=at.timeout_s)
-    made = GoogleProvider(api_key=at.key, base_url=at.url or None, http_client=client)
-    return made, client.aclose
+    return _plain(at, token=at.key, **({"base_url": at.url} if at.url else {"account": account}))
 
 
 def _google_cloud(at: Place) -> tuple[Any, Close]:
     """By key in express mode, else in a project with the credentials this machine has for it."""
-    from pydantic_ai.providers.google_cloud import (  # noqa: PLC0415  an extra
-        GoogleCloudProvider,
-    )
-
-    client = transport.open_client(at.url, timeout_s=at.timeout_s)
     project = at.environ.get("GOOGLE_CLOUD_PROJECT")
     who: dict[str, Any] = {"api_key": at.key}
     if project:
         place = at.environ.get("GOOGLE_CLOUD_LOCATION") or "us-central1"
         who = {"project": project, "location": place}
-    made = GoogleCloudProvider(**who, base_url=at.url or None, http_client=client)
-    return made, client.aclose
-
-
-def _mistral(at: Place) -> tuple[Any, Close]:
-    from pydantic_ai.providers.mistral import MistralProvider  # noqa: PLC0415  an extra
-
-    client = transport.open_client(at.url, timeout_s=at.timeout_s)
-    made = MistralProvider(api_key=at.key, base_url=at.url or None, http_client=client)
-    return made, client.aclose
+    return _plain(at, **who, base_url=at.url or None)
 
 
 def _legacy_client(at: Place) -> Any:
     """Two SDKs are still built on httpx, the predecessor of httpx2, and bring it along."""
-    import httpx  # noqa: PLC0415  not a dependency of ours
-
-    return httpx.AsyncClient(timeout=at.timeout_s, trust_env=not transport.is_loopback(at.url))
+    make = import_module("httpx").AsyncClient
+    return make(timeout=at.timeout_s, trust_env=not transport.is_loopback(at.url))
 
 
 def _groq(at: Place) -> tuple[Any, Close]:
-    from pydantic_ai.providers.groq import GroqProvider  # noqa: PLC0415  an extra
-
-    client = _legacy_client(at)
-    made = GroqProvider(api_key=at.key, base_url=at.url or None, http_client=client)
+    cls, client = _class(at), _legacy_client(at)
+    made = cls(api_key=at.key, base_url=at.url or None, http_client=client)
     return made, client.aclose
 
 
 def _cohere(at: Place) -> tuple[Any, Close]:
-    from cohere import AsyncClientV2  # noqa: PLC0415  an extra
-    from pydantic_ai.providers.cohere import CohereProvider  # noqa: PLC0415  an extra
-
-    client = _legacy_client(at)
-    sdk = AsyncClientV2(api_key=at.key, base_url=at.url or None, httpx_client=client)
-    return CohereProvider(cohere_client=sdk), client.aclose
+    cls, client = _class(at), _legacy_client(at)
+    make = import_module("cohere").AsyncClientV2
+    sdk = make(api_key=at.key, base_url=at.url or None, httpx_client=client)
+    return cls(cohere_client=sdk), client.aclose
 
 
 def _huggingface(at: Place) -> tuple[Any, Close]:
-    from pydantic_ai.providers.huggingface import (  # noqa: PLC0415  an extra
-        HuggingFaceProvider,
-    )
-
-    made = HuggingFaceProvider(api_key=at.key, **({"base_url": at.url} if at.url else {}))
+    made = _class(at)(api_key=at.key, **({"base_url": at.url} if at.url else {}))
     return made, made.client.close
 
 
@@ -209,14 +182,13 @@ def _xai(at: Place) -> tuple[Any, Close]:
     """Over gRPC. A channel belongs to the loop it is made in, so it is made by the first call."""
     # Its core writes to stderr by itself, and may quote the server.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    from pydantic_ai.providers.xai import XaiProvider  # noqa: PLC0415  an extra
-
     parts = urlsplit(at.url)
     where = {"api_host": parts.netloc} if at.url else {}
     make = import_module("xai_sdk").AsyncClient
     opened: list[Any] = []
+    base = _class(at)
 
-    class Lazy(XaiProvider):
+    class Lazy(base):  # type: ignore[misc, valid-type]  # a class known at run time alone
         @cached_property
         def client(self) -> Any:
             client = make(
@@ -238,8 +210,6 @@ def _xai(at: Place) -> tuple[Any, Close]:
 
 def _bedrock(at: Place) -> tuple[Any, Close]:
     """By bearer token, else by the access key that is set. Its SDK waits in threads of its own."""
-    from pydantic_ai.providers.bedrock import BedrockProvider  # noqa: PLC0415  an extra
-
     core = import_module("botocore.session").Session()
     bearer = bool(at.environ.get("AWS_BEARER_TOKEN_BEDROCK"))
     if bearer and at.url.startswith("http:"):
@@ -275,11 +245,11 @@ def _bedrock(at: Place) -> tuple[Any, Close]:
     async def close() -> None:
         client.close()
 
-    return BedrockProvider(bedrock_client=client), close
+    return _class(at)(bedrock_client=client), close
 
 
 def _bedrock_mantle(at: Place) -> tuple[Any, Close]:
-    return _openai(at, api_key=at.key, region_name=_region(at), base_url=at.url or None)
+    return _plain(at, api_key=at.key, region_name=_region(at), base_url=at.url or None)
 
 
 def _region(at: Place) -> str:
@@ -299,13 +269,13 @@ _MAKERS: Mapping[str, Callable[[Place], tuple[Any, Close]]] = {
     "bedrock": _bedrock,
     "bedrock-mantle": _bedrock_mantle,
     "cohere": _cohere,
-    "google": _google,
+    "google": _addressed,
     "google-cloud": _google_cloud,
     "groq": _groq,
-    "heroku": _heroku,
+    "heroku": _addressed,
     "huggingface": _huggingface,
     "litellm": _litellm,
-    "mistral": _mistral,
+    "mistral": _addressed,
     "snowflake": _snowflake,
     "vllm": _vllm,
     "xai": _xai,
