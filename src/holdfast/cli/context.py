@@ -61,10 +61,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         return _serve(arguments, console)
     with opened(arguments, console, quiet=True) as app:
         found = _do(app, arguments)
-    if console.json:
-        console.emit(found)
-    else:
-        _tell(console, found)
+    console.emit(found)
+    _tell(console, found)
     return 0
 
 
@@ -78,7 +76,8 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
     from holdfast.web.serve import application, serve
 
     def ready(url: str) -> None:
-        console.emit({"type": "serving", "url": url}) if console.json else console.say(url)
+        console.emit({"type": "serving", "url": url})
+        console.say(url)
 
     with opened(arguments, console, must_exist=False) as app:
         make_home(app.home)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 
 from holdfast.cli import pages
-from holdfast.cli.common import add_place, opened
+from holdfast.cli.common import add_place, need_number, opened
 from holdfast.cli.console import Console
 from holdfast.engine import cancel
 from holdfast.engine.listing import goal, goals
@@ -26,26 +26,13 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console, quiet=True) as app:
         if arguments.verb == "list":
             rows = app.engine.read(goals)
-            if console.json:
-                console.emit({"type": "goals", "goals": rows})
-            else:
-                console.show(pages.goals(console.page(), rows))
+            console.emit({"type": "goals", "goals": rows})
+            console.show(pages.goals, rows)
             return 0
         number = need_number(arguments.goal, "goal")
         if arguments.verb == "cancel":
             app.engine.call(cancel, number)
         found = app.engine.read(goal, number)
-        if console.json:
-            console.emit(found)
-        else:
-            console.show(pages.goal(console.page(), found, app.clock.now_ms()))
+        console.emit(found)
+        console.show(pages.goal, found, app.clock.now_ms())
     return 0
-
-
-def need_number(value: int | None, noun: str) -> int:
-    """The number that a verb needs, or a refusal that says how to give it."""
-    from holdfast.errors import Refused
-
-    if value is None:
-        raise Refused(f"which {noun}?", hint=f"holdfast {noun} list shows their numbers")
-    return value

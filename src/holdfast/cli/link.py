@@ -10,16 +10,9 @@ from __future__ import annotations
 
 import argparse
 
-from holdfast.cli.common import add_place, opened
+from holdfast.cli.common import add_place, need_number, opened
 from holdfast.cli.console import Console
-from holdfast.cli.goal import need_number
-from holdfast.engine.links import (
-    KINDS,
-    blockers,
-    create_link,
-    delete_link,
-    list_links,
-)
+from holdfast.engine.links import KINDS, blockers, create_link, delete_link, list_links
 from holdfast.engine.schedule import requires_dag_schedule
 
 
@@ -40,9 +33,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             found = app.engine.read(
                 requires_dag_schedule, arguments.task, strategy=arguments.strategy
             )
-            if console.json:
-                console.emit({"type": "schedule", "plan": arguments.task, **found})
-                return 0
+            console.emit({"type": "schedule", "plan": arguments.task, **found})
             console.say("order: " + " ".join(str(task) for task in found["order"]))
             for task, others in found["blocked"].items():
                 console.say(f"  {task} waits for {', '.join(str(other) for other in others)}")
@@ -59,12 +50,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             app.engine.call(change, arguments.task, other, arguments.kind)
         found = app.engine.read(list_links, arguments.task)
         found["blocked_by"] = app.engine.read(blockers, arguments.task)
-    if console.json:
-        console.emit({"type": "links", "task": arguments.task, **found})
-        return 0
-    for way in ("outgoing", "incoming"):
+    console.emit({"type": "links", "task": arguments.task, **found})
+    for way, arrow in (("outgoing", "→"), ("incoming", "←")):
         for link in found[way]:
-            arrow = "→" if way == "outgoing" else "←"
             console.say(f"{arrow} {link['kind']} {link['task']} {link['key']} ({link['state']})")
     for other in found["blocked_by"]:
         path = " → ".join(str(task) for task in other["path"])
