@@ -8,18 +8,17 @@ go to that person's terminal and into no record.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.adapters.diffs import FileChange, changed_files, patch
+from holdfast.adapters.diffs import changed_files, patch
 from holdfast.adapters.git import Git, GitFailed
 from holdfast.adapters.repository import Repository
 from holdfast.app import App
 from holdfast.engine.attempts import AttemptRecord, attempt_record
 from holdfast.engine.rows import need
 from holdfast.errors import HoldfastError, NotFound, Refused
-from holdfast.store import Tx
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +28,6 @@ class Changes:
     git: Git
     before: str
     after: str
-
-    def files(self) -> tuple[FileChange, ...]:
-        return changed_files(self.git, self.before, self.after)
 
     def patch(self) -> bytes:
         return patch(self.git, self.before, self.after)
@@ -50,10 +46,7 @@ def changes(app: App, what: str) -> Changes:
 
 def stat(found: Changes) -> list[dict[str, Any]]:
     """The changed files as JSON objects; the counts of a binary file are null."""
-    return [
-        {"path": each.path, "status": each.status, "added": each.added, "removed": each.removed}
-        for each in found.files()
-    ]
+    return [asdict(each) for each in changed_files(found.git, found.before, found.after)]
 
 
 def diffstat(app: App, what: str) -> list[dict[str, Any]] | None:
@@ -65,7 +58,7 @@ def diffstat(app: App, what: str) -> list[dict[str, Any]] | None:
 
 
 def _of_goal(app: App, goal: int) -> Changes:
-    row = app.engine.read(_goal, goal)
+    row = app.engine.read(need, "goal", id=goal)
     repository = Repository.open(Path(row["repository"]))
     before, after = row["base_commit"] or row["base_tree"], row["branch_commit"]
     return _known(Changes(git=repository.git, before=before, after=after or before), f"goal {goal}")
@@ -81,7 +74,7 @@ def _of_attempt(app: App, name: str) -> Changes:
     outcome = record.outcome
     if outcome is None or not outcome.commit:
         raise NotFound(f"the files of attempt {name} are gone", hint="holdfast attempt show")
-    row = app.engine.read(_goal, record.fence.goal)
+    row = app.engine.read(need, "goal", id=record.fence.goal)
     repository = Repository.open(Path(row["repository"]))
     made = Changes(git=repository.git, before=record.base_tree, after=outcome.commit)
     return _known(made, f"attempt {name}")
@@ -100,7 +93,3 @@ def _known(found: Changes, what: str) -> Changes:
     except GitFailed as error:
         raise NotFound(f"git no longer has the files of {what}") from error
     return found
-
-
-def _goal(tx: Tx, goal: int) -> Any:
-    return need(tx, "goal", id=goal)

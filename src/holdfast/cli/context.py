@@ -27,6 +27,7 @@ from holdfast.app import App
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
 from holdfast.cli.look import line, moment
+from holdfast.errors import Refused
 
 VERBS = ("preview", "pin", "unpin", "exclude", "approve", "diff", "history", "index", "serve")
 
@@ -88,34 +89,28 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _do(app: App, arguments: argparse.Namespace) -> Mapping[str, Any]:
-    from holdfast.app import context
+    from holdfast.app.context import decide, preview
 
     who = {"author": arguments.author, "reason": arguments.reason, "once": arguments.once}
+    desk = app.desk
     if arguments.verb == "diff":
-        return context.compare(app, arguments.what, arguments.source)
+        return desk.compare(arguments.what, arguments.source)
     number = _number(arguments.what)
     match arguments.verb:
         case "pin" | "exclude":
-            context.decide(app, number, arguments.verb, arguments.source, **who)
+            decide(app, number, arguments.verb, arguments.source, **who)
         case "unpin":
-            context.decide(app, number, "release", arguments.source, **who)
+            decide(app, number, "release", arguments.source, **who)
         case "approve":
-            return context.accept(
-                app, number, pins=arguments.pin, excludes=arguments.exclude, **who
-            )
+            return desk.approve(number, pins=arguments.pin, excludes=arguments.exclude, **who)
         case "history":
-            return context.decisions(app, number)
+            return desk.history(number)
         case "index" if arguments.write is not None:
-            return context.write_index(
-                app,
-                number,
-                _read(arguments.write),
-                version=arguments.version,
-                author=arguments.author,
-            )
+            text, version = _read(arguments.write), arguments.version
+            return desk.put_index(number, text, version=version, author=arguments.author)
         case "index":
-            return context.index(app, number)
-    return context.preview(app, number, tokens=arguments.tokens)
+            return desk.get_index(number)
+    return preview(app, number, tokens=arguments.tokens)
 
 
 def _tell(console: Console, found: Mapping[str, Any]) -> None:
@@ -168,16 +163,12 @@ def _user() -> str:
 
 
 def _number(text: str) -> int:
-    from holdfast.errors import Refused
-
     if not (text.isascii() and text.isdigit()):
         raise Refused(f"{text!r} is no number", hint="holdfast task list shows them")
     return int(text)
 
 
 def _read(path: Path) -> str:
-    from holdfast.errors import Refused
-
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -26,7 +26,7 @@ from pydantic_ai.settings import ModelSettings
 
 from holdfast.adapters.models import transport
 from holdfast.adapters.models.direct import DirectModel
-from holdfast.adapters.models.hosts import HOSTS, Endpoint, missing_extra
+from holdfast.adapters.models.hosts import Endpoint
 from holdfast.adapters.models.prices import Price
 from holdfast.errors import Refused
 
@@ -47,10 +47,8 @@ class Place:
 class HostedModel(DirectModel):
     """One model of a hosted provider; see `domain.ports.Model`.
 
-    Raises `Refused` without its SDK, and for a model's name that the SDK does not take.
+    Raises `ImportError` without its SDK, and `Refused` for a name that the SDK does not take.
     """
-
-    context_tokens: int | None = None
 
     def __init__(
         self,
@@ -70,15 +68,8 @@ class HostedModel(DirectModel):
         try:
             made, self._close = _MAKERS.get(provider, _plain)(place)
             wire = infer_model(spec, lambda name: made)
-        except ImportError as error:
-            if not HOSTS[provider].extra:  # then it is no extra that is missing
-                raise
-            raise missing_extra(spec, HOSTS[provider].extra) from error
-        except (
-            UserError,
-            OpenAIError,
-            ValueError,
-        ) as error:  # the SDK's own word on a name or a region
+        # The SDK's own word on a name or a region.
+        except (UserError, OpenAIError, ValueError) as error:
             raise Refused(f"{spec}: {error}", code="unusable_model") from error
         super().__init__(
             spec,
