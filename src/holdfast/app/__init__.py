@@ -98,15 +98,7 @@ class App:
         """The built-in tools and the ones given to `build`."""
         from holdfast.adapters.tools import builtin_tools
 
-        return {
-            **builtin_tools(
-                redact=self.redact,
-                file_bytes_max=self.settings.file_bytes_max,
-                output_bytes_max=self.settings.output_bytes_max,
-                command_s=self.settings.command_s,
-            ),
-            **self.given_tools,
-        }
+        return {**builtin_tools(redact=self.redact, settings=self.settings), **self.given_tools}
 
     @property
     def prices_file(self) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli import look
-from holdfast.cli.console import Console
+from holdfast.cli.console import Console, lively
 from holdfast.config import load
 from holdfast.domain.ports import Progress, Sink
 from holdfast.errors import NotFound, Refused
@@ -86,20 +85,11 @@ def usage_line(usage: Mapping[str, Any]) -> str:
 def _sink(console: Console, quiet: bool) -> Sink:
     """Lines; on a terminal of a person who runs something, a sink that can also draw."""
     lines = Lines(console, quiet=quiet)
-    if quiet or console.json or not can_draw():
+    if quiet or console.json or not lively(sys.stderr):
         return lines
     from holdfast.cli.live import Tree
 
     return Tree(lines)
-
-
-def can_draw() -> bool:
-    """Whether stderr is a terminal that can move its cursor, and its person wants that."""
-    return (
-        sys.stderr.isatty()
-        and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
-        and not os.environ.get("NO_COLOR")
-    )
 
 
 def watching(app: App, goal: int) -> AbstractContextManager[None]:

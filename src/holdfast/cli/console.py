@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 
-def colours() -> bool:
-    """Whether stdout is a terminal whose person wants colours."""
+def lively(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that can colour and move its cursor, whose person wants it."""
     dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
-    return sys.stdout.isatty() and not dumb and not os.environ.get("NO_COLOR")
+    return stream.isatty() and not dumb and not os.environ.get("NO_COLOR")
 
 
 class OutputGone(Exception):
@@ -64,7 +64,7 @@ class Console:
         if not self.json:
             page = self.page()
             write(page, *args, **kwargs)
-            for row in page.lines(colour=colours()):
+            for row in page.lines(colour=lively(sys.stdout)):
                 _print(row)
 
     def emit(self, value: Mapping[str, Any]) -> None:

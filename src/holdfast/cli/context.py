@@ -72,8 +72,8 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
     import asyncio
 
     from holdfast.app.goals import make_home
-    from holdfast.app.runs import Runs
     from holdfast.web.context import routes
+    from holdfast.web.runs import Runs
     from holdfast.web.serve import application, serve
 
     def ready(url: str) -> None:

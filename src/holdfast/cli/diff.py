@@ -18,7 +18,7 @@ from holdfast.adapters.pager import paged
 from holdfast.app.changes import changes, stat
 from holdfast.cli import attempt_page
 from holdfast.cli.common import add_place, opened
-from holdfast.cli.console import Console, colours
+from holdfast.cli.console import Console, lively
 from holdfast.cli.page import painted
 
 _STYLES = (("+++ ", "bold"), ("--- ", "bold"), ("diff ", "bold"), ("index ", "dim"))
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         names = {"before": found.before, "after": found.after}
         console.emit({"type": "diff", "of": arguments.what, **names, "files": files, "diff": patch})
         return 0
-    page, colour = console.page(), colours()
+    page, colour = console.page(), lively(sys.stdout)
     attempt_page.files(page, files, indent=0)
     rows = [*page.lines(colour=colour)]
     if not arguments.stat:
