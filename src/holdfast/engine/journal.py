@@ -8,8 +8,9 @@ reserved, in one statement; a stale writer changes nothing (I2).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, assert_never
+
+from msgspec import Struct, field
 
 from holdfast.domain import decide
 from holdfast.domain.model import Fence, StepRow
@@ -19,16 +20,14 @@ from holdfast.errors import Stale
 from holdfast.store import Tx, transition
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepName:
+class StepName(Struct, frozen=True, kw_only=True):
     """Where a step lives within its take. A reset of a key opens the next generation."""
 
     key: str
     generation: int = 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Intend:
+class Intend(Struct, frozen=True, kw_only=True):
     """Written before an effect that is not pure. `reserve_*` is what the call may cost at most.
 
     A reserve of None is a price that is unknown, which is not zero.
@@ -44,8 +43,7 @@ class Intend:
     reserve_nusd: int | None = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Redo:
+class Redo(Struct, frozen=True, kw_only=True):
     """A later attempt performs an intended step again, and must be able to pay for it again."""
 
     step: StepName
@@ -53,15 +51,13 @@ class Redo:
     reserve_nusd: int | None = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lose:
+class Lose(Struct, frozen=True, kw_only=True):
     """An irreversible step was intended and nobody knows whether it happened."""
 
     step: StepName
 
 
-@dataclass(frozen=True, kw_only=True)
-class Done:
+class Done(Struct, frozen=True, kw_only=True):
     """Written after an effect: its result, the tree it left and what it spent.
 
     `reserve_*` is what this attempt reserved for it, given back now; another amount is refused.
@@ -76,8 +72,7 @@ class Done:
     reserve_nusd: int | None = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Born:
+class Born(Struct, frozen=True, kw_only=True):
     """A pure step: intended and done at once."""
 
     step: StepName
@@ -91,8 +86,7 @@ class Born:
     tree_after: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Record:
+class Record(Struct, frozen=True, kw_only=True):
     """One trace event of the same transaction; `body` is its compact JSON."""
 
     kind: str
