@@ -146,6 +146,7 @@ def _encode_rare(value: Value, depth: int) -> Any:
     if type(value) is Ending:
         tag = "$return" if value.kind == "returned" else "$fail"
         return {tag: _encode(value.value, depth + 1)}
+    env: Mapping[str, Value]
     if type(value) is Stored:
         text, env = value.source, value.env
     elif type(value) is FunctionType:
