@@ -21,6 +21,7 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 from json import loads
+from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ class VectorFile:
             self._remember(made)
             known |= made
         (asked,) = self._embed([query])
-        return {text: round(_dot(asked, known[_digest(text)]), 4) for text in wanted}
+        return {text: round(sum(map(mul, asked, known[_digest(text)])), 4) for text in wanted}
 
     def _embed(self, texts: Sequence[str]) -> list[array[float]]:
         return [array("f", vector) for vector in self._embedder.embed(texts)]
@@ -189,7 +190,3 @@ class MiniLM:
 
 def _digest(text: str) -> bytes:
     return sha256(text.encode()).digest()
-
-
-def _dot(left: array[float], right: array[float]) -> float:
-    return sum(one * other for one, other in zip(left, right, strict=True))

@@ -16,7 +16,7 @@ from holdfast.adapters.diffs import changed_files, patch
 from holdfast.adapters.git import Git, GitFailed
 from holdfast.adapters.repository import Repository
 from holdfast.app import App
-from holdfast.engine.attempts import AttemptRecord, attempt_record
+from holdfast.engine.attempts import attempt_record
 from holdfast.engine.rows import need
 from holdfast.errors import HoldfastError, NotFound, Refused
 
@@ -65,11 +65,14 @@ def _of_goal(app: App, goal: int) -> Changes:
 
 
 def _of_attempt(app: App, name: str) -> Changes:
-    """From the task's private directory; where that is gone, from the commit that was kept."""
+    """From its take's base to its last done step, in the task's private directory; where that is
+    gone, to the commit that was kept."""
     record = app.engine.read(attempt_record, name, verify=False)
     git_dir = app.home / "tasks" / str(record.fence.task) / "git"
     if git_dir.is_dir():
-        made = Changes(git=Git(git_dir=git_dir), before=record.base_tree, after=_last_tree(record))
+        done = [step.tree_after for step in record.steps if step.state == "done"]
+        last = next(filter(None, reversed(done)), record.base_tree)
+        made = Changes(git=Git(git_dir=git_dir), before=record.base_tree, after=last)
         return _known(made, f"attempt {name}")
     outcome = record.outcome
     if outcome is None or not outcome.commit:
@@ -78,12 +81,6 @@ def _of_attempt(app: App, name: str) -> Changes:
     repository = Repository.open(Path(row["repository"]))
     made = Changes(git=repository.git, before=record.base_tree, after=outcome.commit)
     return _known(made, f"attempt {name}")
-
-
-def _last_tree(record: AttemptRecord) -> str:
-    """The tree of the attempt's last done step, or the one its take began with."""
-    trees = [step.tree_after for step in record.steps if step.state == "done" and step.tree_after]
-    return trees[-1] if trees else record.base_tree
 
 
 def _known(found: Changes, what: str) -> Changes:

@@ -85,6 +85,7 @@ def policy(settings: Settings, calls: str = "native") -> Policy:
     if settings.on_failure not in get_args(OnFailure):
         raise Refused(f"on_failure is {settings.on_failure!r}", hint="keep or undo")
     resolved(ContextOptions(), settings, settings.model)
+    by_tier = {tier: getattr(settings, f"model_{tier}", "") for tier in get_args(Tier)}
     return Policy(
         max_turns=settings.max_turns,
         max_attempts=settings.max_attempts,
@@ -98,11 +99,7 @@ def policy(settings: Settings, calls: str = "native") -> Policy:
         backoff_ms=settings.backoff_ms,
         backoff_ms_max=settings.backoff_ms_max,
         calls="json" if calls == "json" else "native",
-        models={
-            tier: models
-            for tier in get_args(Tier)
-            if (models := getattr(settings, f"model_{tier}", ""))
-        },
+        models={tier: models for tier, models in by_tier.items() if models},
         on_failure="undo" if settings.on_failure == "undo" else "keep",
     )
 
@@ -176,7 +173,8 @@ async def start(app: App, wish: Wish) -> int:
     base_tree = repository.tree_of(head) if head else repository.empty_tree()
     dirty = repository.dirty()
     if dirty:
-        note(app, f"works from HEAD; left out: {', '.join(dirty[:5])}{_more(dirty)}")
+        more = f" and {len(dirty) - 5} more" if len(dirty) > 5 else ""
+        note(app, f"works from HEAD; left out: {', '.join(dirty[:5])}{more}")
     return app.engine.call(
         submit,
         GoalSpec(
@@ -345,10 +343,6 @@ async def _check_model(app: App, name: str, budget: Budget) -> None:
 def note(app: App, text: str) -> None:
     """Tell whoever watches this process."""
     app.sink.show(Progress(kind="note", goal=0, task="", text=text))
-
-
-def _more(names: Sequence[str]) -> str:
-    return f" and {len(names) - 5} more" if len(names) > 5 else ""
 
 
 def resumable(tx: Tx) -> list[int]:

@@ -112,22 +112,14 @@ def _plain(at: Place, **named: Any) -> tuple[Any, Close]:
     return made, client.aclose
 
 
-def _addressed(at: Place) -> tuple[Any, Close]:
+def _addressed(at: Place, **named: Any) -> tuple[Any, Close]:
     """Whose class takes an address too, under its usual name."""
-    return _plain(at, api_key=at.key, base_url=at.url or None)
+    return _plain(at, api_key=at.key, base_url=at.url or None, **named)
 
 
 def _azure(at: Place) -> tuple[Any, Close]:
     version = None if at.url.endswith("/v1") else at.environ.get("OPENAI_API_VERSION") or None
     return _plain(at, api_key=at.key, azure_endpoint=at.url, api_version=version)
-
-
-def _litellm(at: Place) -> tuple[Any, Close]:
-    return _plain(at, api_key=at.key or None, api_base=at.url)
-
-
-def _vllm(at: Place) -> tuple[Any, Close]:
-    return _plain(at, api_key=at.key or transport.NO_KEY, base_url=at.url)
 
 
 def _snowflake(at: Place) -> tuple[Any, Close]:
@@ -239,10 +231,6 @@ def _bedrock(at: Place) -> tuple[Any, Close]:
     return _class(at)(bedrock_client=client), close
 
 
-def _bedrock_mantle(at: Place) -> tuple[Any, Close]:
-    return _plain(at, api_key=at.key, region_name=_region(at), base_url=at.url or None)
-
-
 def _region(at: Place) -> str:
     region = at.environ.get("AWS_REGION") or at.environ.get("AWS_DEFAULT_REGION")
     if not region:
@@ -258,16 +246,16 @@ _MAKERS: Mapping[str, Callable[[Place], tuple[Any, Close]]] = {
     "azure": _azure,
     "azure-responses": _azure,
     "bedrock": _bedrock,
-    "bedrock-mantle": _bedrock_mantle,
+    "bedrock-mantle": lambda at: _addressed(at, region_name=_region(at)),
     "cohere": _cohere,
     "google": _addressed,
     "google-cloud": _google_cloud,
     "groq": _groq,
     "heroku": _addressed,
     "huggingface": _huggingface,
-    "litellm": _litellm,
+    "litellm": lambda at: _plain(at, api_key=at.key or None, api_base=at.url),
     "mistral": _addressed,
     "snowflake": _snowflake,
-    "vllm": _vllm,
+    "vllm": lambda at: _plain(at, api_key=at.key or transport.NO_KEY, base_url=at.url),
     "xai": _xai,
 }
