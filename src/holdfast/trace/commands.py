@@ -10,7 +10,7 @@ import argparse
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,12 +42,12 @@ class Output(Protocol):
 
 @dataclass(frozen=True)
 class Verb:
-    """One row of the table."""
+    """One row of the table; `arguments` are what `add_argument` is given."""
 
     name: str
     summary: str
     run: Callable[[sqlite3.Connection, argparse.Namespace, Output], int]
-    session: bool = True
+    arguments: Mapping[str, Mapping[str, Any]]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,10 +58,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         verb = verbs.add_parser(row.name, help=row.summary, description=row.summary)
         verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
         verb.add_argument("--file", type=Path, help="the trace (AGENTLOG_FILE, else agentlog.db)")
-        if row.session:
-            verb.add_argument("--session", default="", help="one session only")
-        if row.name in _ARGUMENTS:
-            _ARGUMENTS[row.name](verb)
+        for name, how in row.arguments.items():
+            verb.add_argument(name, **how)
 
 
 def run(
@@ -256,63 +254,39 @@ def _uncertain(sums: dict[str, Any]) -> str:
     return f"  ({', '.join(parts)})" if parts else ""
 
 
+_SESSION = {"--session": {"default": "", "help": "one session only"}}
+_TOKENS = {"--tokens": {"type": int, "default": 800, "help": "size of the answer"}}
+_TYPE = {"--type": {"choices": KINDS, "help": "one type of event only"}}
+_FOLLOW = {"--follow": {"action": "store_true", "help": "go on until interrupted"}}
+_WHAT = {"what": {"nargs": "?", "default": "failed", "help": "failed, an event id, path[:line]"}}
+_ALL = {"--all": {"action": "store_true", "help": "all sessions together"}}
+_FORMAT = {"--format": {"choices": ("jsonl", "chrome", "otlp"), "default": "jsonl"}}
+_OUTPUT = {"--output": {"type": Path, "help": "a file; it appears whole or not at all"}}
+_TO = {"--to": {"choices": ("d1", "otlp"), "default": "d1"}}
+
+
+def _limit(default: int) -> dict[str, dict[str, Any]]:
+    return {"--limit": {"type": int, "default": default, "help": "how many at most"}}
+
+
+_EXPLAIN = "what an agent should know of the latest failure"
 VERBS = (
-    Verb("sessions", "list the newest sessions", _sessions, session=False),
-    Verb("events", "list events in order", _events),
-    Verb("tail", "the newest events; --follow waits for more", _tail),
-    Verb("context", "what an agent should know of the latest failure", _context),
-    Verb("why", "explain one failure", _why),
-    Verb("tokens", "tokens and money of one session by model", _tokens),
-    Verb("export", "write JSON lines, a Chrome trace or OTLP/JSON", _export),
-    Verb("sync", "send sessions and events to D1 or an OTLP collector", _sync),
+    Verb("sessions", "list the newest sessions", _sessions, _limit(SESSIONS_MAX)),
+    Verb("events", "list events in order", _events, _SESSION | _TYPE | _limit(-1)),
+    Verb(
+        "tail",
+        "the newest events; --follow waits for more",
+        _tail,
+        _SESSION | _FOLLOW | _limit(20),
+    ),
+    Verb("context", _EXPLAIN, _context, _SESSION | _TOKENS),
+    Verb("why", "explain one failure", _why, _SESSION | _WHAT | _TOKENS),
+    Verb("tokens", "tokens and money of one session by model", _tokens, _SESSION | _ALL),
+    Verb(
+        "export",
+        "write JSON lines, a Chrome trace or OTLP/JSON",
+        _export,
+        _SESSION | _FORMAT | _OUTPUT,
+    ),
+    Verb("sync", "send sessions and events to D1 or an OTLP collector", _sync, _SESSION | _TO),
 )
-
-
-def _limit(parser: argparse.ArgumentParser, default: int) -> None:
-    parser.add_argument("--limit", type=int, default=default, help="how many at most")
-
-
-def _event_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--type", choices=KINDS, help="one type of event only")
-    _limit(parser, -1)
-
-
-def _tail_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--follow", action="store_true", help="go on until interrupted")
-    _limit(parser, 20)
-
-
-def _token_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--tokens", type=int, default=800, help="size of the answer")
-
-
-def _sum_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help="all sessions together")
-
-
-def _why_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "what", nargs="?", default="failed", help="failed, an event id, path[:line]"
-    )
-    _token_arguments(parser)
-
-
-def _export_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=("jsonl", "chrome", "otlp"), default="jsonl")
-    parser.add_argument("--output", type=Path, help="a file; it appears whole or not at all")
-
-
-def _sync_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--to", choices=("d1", "otlp"), default="d1")
-
-
-_ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
-    "sessions": lambda parser: _limit(parser, SESSIONS_MAX),
-    "events": _event_arguments,
-    "tail": _tail_arguments,
-    "context": _token_arguments,
-    "tokens": _sum_arguments,
-    "why": _why_arguments,
-    "export": _export_arguments,
-    "sync": _sync_arguments,
-}
