@@ -10,7 +10,7 @@ import argparse
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,8 @@ SESSIONS_MAX = 50
 _TABLE_POLLS_MAX = 20  # a file may be seen before its tables are
 _SEEN_MAX = 500
 
+Arguments = dict[str, dict[str, Any]]  # of a verb, each with what `add_argument` is given
+
 
 class Output(Protocol):
     """Where a command's words go; Holdfast's console has this shape."""
@@ -42,12 +44,12 @@ class Output(Protocol):
 
 @dataclass(frozen=True)
 class Verb:
-    """One row of the table; `arguments` are what `add_argument` is given."""
+    """One row of the table."""
 
     name: str
     summary: str
     run: Callable[[sqlite3.Connection, argparse.Namespace, Output], int]
-    arguments: Mapping[str, Mapping[str, Any]]
+    arguments: Arguments
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -254,18 +256,20 @@ def _uncertain(sums: dict[str, Any]) -> str:
     return f"  ({', '.join(parts)})" if parts else ""
 
 
-_SESSION = {"--session": {"default": "", "help": "one session only"}}
-_TOKENS = {"--tokens": {"type": int, "default": 800, "help": "size of the answer"}}
-_TYPE = {"--type": {"choices": KINDS, "help": "one type of event only"}}
-_FOLLOW = {"--follow": {"action": "store_true", "help": "go on until interrupted"}}
-_WHAT = {"what": {"nargs": "?", "default": "failed", "help": "failed, an event id, path[:line]"}}
-_ALL = {"--all": {"action": "store_true", "help": "all sessions together"}}
-_FORMAT = {"--format": {"choices": ("jsonl", "chrome", "otlp"), "default": "jsonl"}}
-_OUTPUT = {"--output": {"type": Path, "help": "a file; it appears whole or not at all"}}
-_TO = {"--to": {"choices": ("d1", "otlp"), "default": "d1"}}
+_SESSION: Arguments = {"--session": {"default": "", "help": "one session only"}}
+_TOKENS: Arguments = {"--tokens": {"type": int, "default": 800, "help": "size of the answer"}}
+_TYPE: Arguments = {"--type": {"choices": KINDS, "help": "one type of event only"}}
+_FOLLOW: Arguments = {"--follow": {"action": "store_true", "help": "go on until interrupted"}}
+_WHAT: Arguments = {
+    "what": {"nargs": "?", "default": "failed", "help": "failed, an event id, path[:line]"}
+}
+_ALL: Arguments = {"--all": {"action": "store_true", "help": "all sessions together"}}
+_FORMAT: Arguments = {"--format": {"choices": ("jsonl", "chrome", "otlp"), "default": "jsonl"}}
+_OUTPUT: Arguments = {"--output": {"type": Path, "help": "a file; it appears whole or not at all"}}
+_TO: Arguments = {"--to": {"choices": ("d1", "otlp"), "default": "d1"}}
 
 
-def _limit(default: int) -> dict[str, dict[str, Any]]:
+def _limit(default: int) -> Arguments:
     return {"--limit": {"type": int, "default": default, "help": "how many at most"}}
 
 
@@ -274,10 +278,7 @@ VERBS = (
     Verb("sessions", "list the newest sessions", _sessions, _limit(SESSIONS_MAX)),
     Verb("events", "list events in order", _events, _SESSION | _TYPE | _limit(-1)),
     Verb(
-        "tail",
-        "the newest events; --follow waits for more",
-        _tail,
-        _SESSION | _FOLLOW | _limit(20),
+        "tail", "the newest events; --follow waits for more", _tail, _SESSION | _FOLLOW | _limit(20)
     ),
     Verb("context", _EXPLAIN, _context, _SESSION | _TOKENS),
     Verb("why", "explain one failure", _why, _SESSION | _WHAT | _TOKENS),

@@ -204,9 +204,7 @@ def _lengthen_value(value: Any) -> dict[str, Any]:
 
 
 def _rename(
-    value: Mapping[str, Any],
-    names: Mapping[str, str],
-    inner: Callable[[Any], Any] | None = None,
+    value: Mapping[str, Any], names: Mapping[str, str], inner: Callable[[Any], Any] | None = None
 ) -> dict[str, Any]:
     renamed: dict[str, Any] = {}
     for name, item in value.items():
