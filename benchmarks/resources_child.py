@@ -108,7 +108,7 @@ def wish(repo: Path, app: App, **values: Any) -> Wish:
 async def play(app: App, goal: int, expected: str = "passed") -> float:
     """Run one goal to its end; returns the seconds it took."""
     begun = perf_counter()
-    await run_goal(app.workshop(), goal)
+    await run_goal(app, goal)
     took = perf_counter() - begun
     found = app.engine.read(goal_result, goal)
     assert found["outcome"] == expected, found

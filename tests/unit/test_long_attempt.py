@@ -85,7 +85,7 @@ def grown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], int
 
     async def play() -> str:
         goal = await start(app, wish)
-        await run_goal(app.workshop(), goal)
+        await run_goal(app, goal)
         return str(app.engine.read(goal_result, goal)["outcome"])
 
     try:

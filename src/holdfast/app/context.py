@@ -126,10 +126,9 @@ def next_bundle(
     if digest and options in (None, claim.spec.policy.context):
         content = app.engine.read(Tx.get, digest)
         return msgspec.json.decode(content, type=Bundle), content, True
-    shop = app.workshop()
-    repository = shop.repository(claim)
-    base = begin(shop, claim, repository, shop.git_dir(claim.spec.merges))
-    made = gather(shop, claim, base.repository, base.tree, options=options, conflict=base.conflict)
+    repository = app.repository(claim)
+    base = begin(app, claim, repository, app.git_dir(claim.spec.merges))
+    made = gather(app, claim, base.repository, base.tree, options=options, conflict=base.conflict)
     return made, encode(made), False
 
 

@@ -230,9 +230,9 @@ def work(app: App, goal: int, *, resumed: bool) -> dict[str, Any]:
 
 
 async def _work(app: App, goal: int) -> None:
-    shop = app.workshop()
-    await asyncio.to_thread(show_branch, shop, goal)
-    task = asyncio.create_task(run_goal(shop, goal))
+    _ = app.sandbox  # refuse before an attempt begins when commands have no wall
+    await asyncio.to_thread(show_branch, app, goal)
+    task = asyncio.create_task(run_goal(app, goal))
     loop = asyncio.get_running_loop()
     presses: list[asyncio.Task[None]] = []
 
@@ -253,7 +253,7 @@ async def _work(app: App, goal: int) -> None:
         loop.add_signal_handler(number, interrupt)
     try:
         await task
-        await asyncio.to_thread(show_branch, shop, goal)  # settled, and then its lease was gone
+        await asyncio.to_thread(show_branch, app, goal)  # settled, and then its lease was gone
     except asyncio.CancelledError:
         if not presses:
             raise

@@ -109,11 +109,10 @@ class Runs:
 
     async def _work(self, goal: int) -> None:
         app = self._app.beside(self._app.settings)
-        shop = app.workshop()
         try:
-            await asyncio.to_thread(show_branch, shop, goal)
-            await run_goal(shop, goal)
-            await asyncio.to_thread(show_branch, shop, goal)
+            await asyncio.to_thread(show_branch, app, goal)
+            await run_goal(app, goal)
+            await asyncio.to_thread(show_branch, app, goal)
         except HoldfastError as error:  # whoever asks for the goal sees its state; this says why
             note(app, f"goal {goal} stopped: {error}")
         finally:
