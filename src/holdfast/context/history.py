@@ -19,7 +19,7 @@ import msgspec
 from holdfast.context.retrieve import COMMON_ROWS_MIN, bm25, emphasis
 from holdfast.context.words import root, terms
 
-COMMITS_MAX = 1000
+COMMITS_MAX = 500
 HISTORY_BYTES_MAX = 4_000_000
 MESSAGE_CHARS_MAX = 4000
 FILES_MAX = 50  # a commit of more files says little about each of them
