@@ -24,6 +24,8 @@ FROM log WHERE seq > :after ORDER BY seq LIMIT :limit;
 -- name: log.page.goal
 SELECT seq, at_ms, kind, goal_id, task_id, attempt, machine, entity, source, event, target, body
 FROM log WHERE goal_id = :goal AND seq > :after ORDER BY seq LIMIT :limit;
+-- name: log.last_move
+SELECT source, target FROM log WHERE goal_id = :goal AND machine = 'goal' ORDER BY seq DESC LIMIT 1;
 -- name: log.transitions
 SELECT machine, entity, source, event, target FROM log WHERE kind = 'transition' ORDER BY seq;
 
@@ -48,6 +50,8 @@ WHERE p.state IN ('running', 'paused', 'proposed') OR g.shown_commit <> g.branch
 UPDATE goals SET tip_commit = :commit, branch_commit = :commit WHERE id = :id;
 -- name: goal.keep
 UPDATE goals SET branch_commit = :commit WHERE id = :id;
+-- name: goal.budget
+UPDATE goals SET budget_tokens = :tokens, budget_usd = :usd WHERE id = :id;
 -- name: goal.shown
 UPDATE goals SET shown_commit = :commit WHERE id = :id;
 -- name: goal.undone
@@ -91,7 +95,10 @@ UPDATE tasks SET state = :target, reason = :reason, strikes = 0, take_open = 0,
 WHERE id = :id AND state = :source;
 -- name: transition.task.fail
 UPDATE tasks SET state = :target, reason = :reason, strikes = :strikes, take_open = 0,
-                 commit_id = :commit, ended_ms = :now
+                 commit_id = coalesce(nullif(:commit, ''), commit_id), ended_ms = :now
+WHERE id = :id AND state = :source;
+-- name: transition.task.reopen
+UPDATE tasks SET state = :target, reason = :reason, strikes = 0, not_before_ms = 0, ended_ms = NULL
 WHERE id = :id AND state = :source;
 -- name: transition.task
 UPDATE tasks SET state = :target, reason = :reason WHERE id = :id AND state = :source;
@@ -114,6 +121,8 @@ WHERE t.state = 'ready' AND t.not_before_ms <= :now AND p.state = 'running' AND 
 ORDER BY t.priority DESC, t.id LIMIT 1;
 -- name: task.prioritise
 UPDATE tasks SET priority = :priority WHERE id = :id;
+-- name: task.inherit
+UPDATE tasks SET plan_id = :plan WHERE plan_id = :before;
 -- name: task.undone
 UPDATE tasks SET undone_ms = :now WHERE id = :id;
 -- name: task.completions
