@@ -150,6 +150,11 @@ FROM task_links l JOIN tasks t ON t.id = l.to_id WHERE l.from_id = :id ORDER BY 
 -- name: link.in
 SELECT l.from_id, l.to_id, l.kind, t.key, t.state, t.plan_id
 FROM task_links l JOIN tasks t ON t.id = l.from_id WHERE l.to_id = :id ORDER BY l.kind, l.from_id;
+-- name: link.all
+SELECT l.from_id, f.key AS from_key, f.state AS from_state, l.kind, l.to_id, t.key AS to_key,
+       t.state AS to_state
+FROM task_links l JOIN tasks f ON f.id = l.from_id JOIN tasks t ON t.id = l.to_id
+ORDER BY l.from_id, l.kind, l.to_id;
 -- name: link.reachable
 WITH RECURSIVE reach (id) AS (
     SELECT :id
@@ -327,6 +332,8 @@ DELETE FROM tree_maps WHERE tree_id NOT IN
 INSERT INTO task_steers (task_id, number, verb, source, take, author, reason, bundle_sha256, at_ms)
 VALUES (:task, (SELECT coalesce(max(number), 0) + 1 FROM task_steers WHERE task_id = :task), :verb,
         :source, :take, :author, :reason, :bundle, :now);
+-- name: steer.all
+SELECT * FROM task_steers ORDER BY at_ms, task_id, number;
 -- name: steer.of_task
 SELECT * FROM task_steers WHERE task_id = :task ORDER BY number;
 
