@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.context.bundle import share
+from holdfast.context.pack import share
 from holdfast.context.shorten import head_and_tail
 from holdfast.context.tokens import count_tokens
 from holdfast.domain.ports import Message, ToolCall

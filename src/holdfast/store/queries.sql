@@ -286,15 +286,13 @@ INSERT INTO schema_version (version, applied_ms) VALUES (:version, :now);
 
 -- name: document.next
 SELECT coalesce(max(id), 0) + 1 FROM documents;
--- name: document.count
-SELECT coalesce(max(id), 0) FROM documents;
 -- name: document.add
 INSERT INTO documents (id, kind, source, task_id, title, body)
 VALUES (:id, :kind, :source, :task, :title, :body) ON CONFLICT (kind, source) DO NOTHING;
 -- name: document.index
 INSERT INTO document_terms (rowid, terms, scope) VALUES (:id, :terms, :scope);
--- name: document.frequency
-SELECT doc FROM document_vocabulary WHERE term = :term;
+-- name: document.matching
+SELECT count(*) FROM document_terms WHERE document_terms MATCH :match;
 -- name: document.of_scope
 SELECT d.kind, d.source, d.task_id, d.title, d.body FROM document_terms f
 JOIN documents d ON d.id = f.rowid
@@ -302,7 +300,8 @@ WHERE document_terms MATCH :match ORDER BY f.rowid DESC LIMIT :limit;
 -- name: document.match
 SELECT d.id, d.kind, d.source, d.task_id, d.title, d.body, found.terms
 FROM (SELECT rowid, terms FROM document_terms WHERE document_terms MATCH :match
-      ORDER BY rank, rowid LIMIT :limit) AS found
+      -- A rank counts every term in the whole index: asked for only where there are too many.
+      ORDER BY CASE WHEN :many THEN rank END, rowid LIMIT :limit) AS found
 JOIN documents d ON d.id = found.rowid ORDER BY d.id;
 
 -- name: file.next

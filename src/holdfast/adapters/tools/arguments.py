@@ -8,7 +8,7 @@ that no constraint is ever silently ignored. Problems are sentences a model can 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -37,6 +37,17 @@ _KEYWORDS = {
     "maxLength",
     "minItems",
 }
+
+
+def takes(required: Sequence[str] = (), /, **properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object with these properties and no others."""
+    needed = {"required": list(required)} if required else {}
+    return {
+        "type": "object",
+        "properties": properties,
+        **needed,
+        "additionalProperties": False,
+    }
 
 
 def check_arguments(spec: ToolSpec, arguments: object) -> list[str]:
