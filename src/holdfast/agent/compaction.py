@@ -94,7 +94,7 @@ def applied(messages: Sequence[Message], compaction: Compaction) -> list[Message
 
 def size(message: Message) -> int:
     """What a message takes of a conversation, in tokens."""
-    texts = (message.content, *(call.arguments for call in message.calls))
+    texts = [message.content, *[call.arguments for call in message.calls]]
     return sum(map(count_tokens, texts))
 
 

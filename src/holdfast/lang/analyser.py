@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
 from types import MappingProxyType
 
 from holdfast.lang import library, nodes
 from holdfast.lang.api import LangError, Limits, Tool
+from holdfast.lang.callables import is_callable
 from holdfast.lang.nodes import Node
 from holdfast.lang.reader import Form, Source, tokens_of
 from holdfast.lang.regexes import compile_regex
@@ -73,10 +74,8 @@ class Program:
     id: str
     body: Node
     defined: set[str]
-    inner_defined: set[str]
     data: set[str]
     tools: set[str]
-    warnings: list[str] = field(default_factory=list)
 
 
 Handler = Callable[["Analyser", Form, Scope, "Target | None"], Node]
@@ -101,12 +100,10 @@ class Analyser:
         self.id = sha256(source.text.encode("utf-8", "replace")).hexdigest()[:8]
         self.problems: list[LangError] = []
         self.defined: set[str] = set()
-        self.inner_defined: set[str] = set()
         self.unbound: dict[str, list[Form]] = {}
         self.data: set[str] = set()
         self.used_tools: set[str] = set()
         self.counter = 0
-        self.fn_depth = 0
         self.handlers = handlers
 
     # --- the whole ------------------------------------------------------------------------------
@@ -119,9 +116,7 @@ class Analyser:
         scope.names.update(captures)
         body = self.body(forms, scope, None, 0, len(self.source.text))
         self.report()
-        return Program(
-            self.source, self.id, body, self.defined, self.inner_defined, self.data, self.used_tools
-        )
+        return Program(self.source, self.id, body, self.defined, self.data, self.used_tools)
 
     def collect_definitions(self, forms: Sequence[Form]) -> None:
         """Every name that a `def` anywhere defines, so that functions may call later ones."""
@@ -179,12 +174,6 @@ class Analyser:
             hints.append(f"tools are called as (tool/{name} …)")
         return " ".join(hints)
 
-    def note_definition(self, name: str) -> None:
-        """A `def` stands here; inside a function it may run in a branch of `pmap`."""
-        self.defined.add(name)
-        if self.fn_depth:
-            self.inner_defined.add(name)
-
     def canonical(self, form: Form) -> str:
         """The form's text without comments and surplus space."""
         return tokens_of(self.source.text[form.start : form.end])
@@ -240,8 +229,7 @@ class Analyser:
         if local is not None:
             return nodes.Local(start, end, local)
         if name in self.defined or name in self.known:
-            sure = name in self.known and name not in self.defined
-            return nodes.Global(start, end, name, sure)
+            return nodes.Global(start, end, name)
         if name in ("*1", "*2", "*3"):
             return nodes.Input(start, end, "history", name)
         if _PLACEHOLDER.match(name):
@@ -278,7 +266,7 @@ class Analyser:
         if message:
             return self.problem("unbound_var", message, form)
         self.unbound.setdefault(name, []).append(form)
-        return nodes.Global(form.start, form.end, name, False)
+        return nodes.Global(form.start, form.end, name)
 
     def list(self, form: Form, scope: Scope, target: Target | None) -> Node:
         head, args = form.items[0], form.items[1:]
@@ -294,7 +282,7 @@ class Analyser:
                 found = library.resolve(name)
                 if isinstance(found, library.Row):
                     return self.builtin_call(found, form, scope)
-        if head.kind == "value" and not library.may_call(head.value):
+        if head.kind == "value" and not is_callable(head.value):
             self.all(args, scope)
             text = self.source.snippet(head.start, head.end, 40)
             return self.problem(
@@ -307,7 +295,7 @@ class Analyser:
         found = self.all(args, scope)
         wrong = row.wrong_arity(len(args))
         if wrong:
-            return self.problem("arity_error", wrong, form, row.usage())
+            return self.problem("arity_error", wrong, form, row.usage)
         if row.helper:
             return nodes.HostCall(form.start, form.end, row.helper, found)
         return nodes.BuiltinCall(form.start, form.end, row.name, found)
@@ -325,7 +313,7 @@ class Analyser:
                 "unknown_tool", f"there is no tool {name}; available: {have}", form, hint
             )
         pairs = len(args) >= 2 and len(args) % 2 == 0
-        if len(args) > 1 and not (pairs and all(_is_keyword(arg) for arg in args[::2])):
+        if len(args) > 1 and not (pairs and all(arg.word for arg in args[::2])):
             return self.problem(
                 "invalid_arity",
                 f"tool/{name} takes one map or keyword pairs",
@@ -360,27 +348,13 @@ class Analyser:
             inner.names["%"] = params[0]
         tail = self.bind(inner, "%&") if rest else ""
         target = Target(highest + rest)
-        call = Form("list", form.start, form.end, form.items)
-        if not form.items:
-            body: Node = nodes.Const(form.start, form.end, None)
-        else:
-            body = self.inside(lambda: self.node(call, inner, target))
+        body: Node = nodes.Const(form.start, form.end, None)
+        if form.items:
+            body = self.node(Form("list", form.start, form.end, form.items), inner, target)
         return nodes.Fn(
             form.start, form.end, self.fresh("f"), "", params, tail, body, target.used,
             self.source.text[form.start : form.end], scope.visible(),
         )  # fmt: skip
-
-    def inside(self, make: Callable[[], Node]) -> Node:
-        """Analyse a function's body: definitions in there do not run at the top."""
-        self.fn_depth += 1
-        try:
-            return make()
-        finally:
-            self.fn_depth -= 1
-
-
-def _is_keyword(form: Form) -> bool:
-    return form.kind == "value" and library.is_keyword(form.value)
 
 
 def fold_collection(node: nodes.Collect) -> Node:

@@ -13,7 +13,7 @@ from holdfast.lang.destructure import Bindings, bind_pattern
 from holdfast.lang.nodes import Node
 from holdfast.lang.reader import Form
 from holdfast.lang.shapes import arity, if_node, negate, nil, quoted
-from holdfast.lang.values import make_set
+from holdfast.lang.values import Keyword, make_set
 
 
 def do_if(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
@@ -40,64 +40,48 @@ def do_when(an: Analyser, form: Form, scope: Scope, target: Target | None) -> No
 
 
 def do_if_let(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
-    """`if-let when-let if-some when-some`: the binding holds in the first branch only."""
+    """`if-let if-some when-let when-some when-first`: the binding holds in the first branch."""
     name = form.items[0].name
-    is_if = name.startswith("if")
-    usage = f"({name} [name value] then{' else' if is_if else '…'})"
+    is_if, is_first = name.startswith("if"), name.endswith("first")
+    rest = "coll] body…" if is_first else f"value] then{' else' if is_if else '…'}"
+    usage = f"({name} [name {rest})"
     if not arity(an, form, 2 if is_if else 1, 3 if is_if else None, usage):
         return nil(form)
-    pair = form.items[1]
+    at, pair = (form.start, form.end), form.items[1]
     if pair.kind != "vector" or len(pair.items) != 2:
         return an.problem("invalid_form", f"{name} takes one name and one value", form, usage)
     value = an.node(pair.items[1], scope)
     held = an.fresh()
-    local = nodes.Local(form.start, form.end, held)
-    some = name.endswith("some")
-    test: Node = nodes.BuiltinCall(form.start, form.end, "some?", [local]) if some else local
+    local = nodes.Local(*at, held)
+    test: Node = local
+    named: Node = local
+    if is_first:
+        value = nodes.BuiltinCall(*at, "seq", [value])
+        named = nodes.BuiltinCall(*at, "first", [local])
+    elif name.endswith("some"):
+        test = nodes.BuiltinCall(*at, "some?", [local])
     inner = Scope(scope)
     bound: Bindings = []
-    bind_pattern(an, inner, pair.items[0], local, bound)
+    bind_pattern(an, inner, pair.items[0], named, bound)
+    default = nil(form)
     if is_if:
         then = an.node(form.items[2], inner, target)
-        default = an.node(form.items[3], scope, target) if len(form.items) > 3 else nil(form)
+        default = an.node(form.items[3], scope, target) if len(form.items) > 3 else default
     else:
-        then = an.body(form.items[2:], inner, target, form.start, form.end)
-        default = nil(form)
-    then = nodes.Let(form.start, form.end, bound, then)
-    return nodes.Let(form.start, form.end, [(held, value)], if_node(form, test, then, default))
-
-
-def do_when_first(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
-    usage = "(when-first [name coll] body…)"
-    if not arity(an, form, 1, None, usage):
-        return nil(form)
-    pair = form.items[1]
-    if pair.kind != "vector" or len(pair.items) != 2:
-        return an.problem("invalid_form", "when-first takes one name and one value", form, usage)
-    held = an.fresh()
-    items = nodes.BuiltinCall(form.start, form.end, "seq", [an.node(pair.items[1], scope)])
-    local = nodes.Local(form.start, form.end, held)
-    inner = Scope(scope)
-    bound: Bindings = []
-    first = nodes.BuiltinCall(form.start, form.end, "first", [local])
-    bind_pattern(an, inner, pair.items[0], first, bound)
-    body = an.body(form.items[2:], inner, target, form.start, form.end)
-    then = nodes.Let(form.start, form.end, bound, body)
-    return nodes.Let(form.start, form.end, [(held, items)], if_node(form, local, then, nil(form)))
+        then = an.body(form.items[2:], inner, target, *at)
+    then = nodes.Let(*at, bound, then)
+    return nodes.Let(*at, [(held, value)], if_node(form, test, then, default))
 
 
 def do_cond(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
     parts = form.items[1:]
     if len(parts) % 2:
-        return an.problem(
-            "invalid_arity",
-            "cond takes pairs of test and value",
-            form,
-            "(cond test value … :else x)",
-        )
-    clauses: list[tuple[Node, Node]] = []
-    for test, value in zip(parts[::2], parts[1::2], strict=True):
-        clauses.append((an.node(test, scope), an.node(value, scope, target)))
+        text = "cond takes pairs of test and value"
+        return an.problem("invalid_arity", text, form, "(cond test value … :else x)")
+    clauses = [
+        (an.node(test, scope), an.node(value, scope, target))
+        for test, value in zip(parts[::2], parts[1::2], strict=True)
+    ]
     return nodes.Cond(form.start, form.end, clauses, nil(form))
 
 
@@ -125,7 +109,7 @@ def do_case(an: Analyser, form: Form, scope: Scope, target: Target | None) -> No
 
 def _case_test(local: Node, constant: Form, values: list[object], keys: object) -> Node:
     at = constant.start, constant.end
-    if len(values) == 1 and (library.is_keyword(values[0]) or isinstance(values[0], str)):
+    if len(values) == 1 and (type(values[0]) is Keyword or isinstance(values[0], str)):
         return nodes.BuiltinCall(*at, "=", [local, nodes.Const(*at, values[0])])
     return nodes.BuiltinCall(*at, "%case", [local, nodes.Const(*at, keys)])
 

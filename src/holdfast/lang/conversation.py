@@ -146,29 +146,17 @@ class Conversation:
                 text = _text(message["text"], self.limits.output_bytes)
                 self._output_left -= len(text)
                 if self._output_left < 0:
-                    raise Breach(
-                        "memory_exceeded",
-                        f"the program printed more than {self.limits.output_bytes} bytes",
-                        "channel",
-                        "output_bytes",
-                    )
+                    text = f"the program printed more than {self.limits.output_bytes} bytes"
+                    raise Breach("memory_exceeded", text, "channel", "output_bytes")
                 self.seen.prints.append(text)
                 self._guard(lambda: self._host.printed(text))
             case "memory":
-                raise Breach(
-                    "memory_exceeded",
-                    f"the program needed more than {self.limits.memory_bytes} bytes above what"
-                    " its inputs take",
-                    "rlimits",
-                    "memory_bytes",
-                )
+                needed = f"the program needed more than {self.limits.memory_bytes} bytes"
+                text = f"{needed} above what its inputs take"
+                raise Breach("memory_exceeded", text, "rlimits", "memory_bytes")
             case "unsendable":
-                raise Breach(
-                    "memory_exceeded",
-                    "the program's result and definitions do not fit into a frame",
-                    "channel",
-                    "frame",
-                )
+                text = "the program's result and definitions do not fit into a frame"
+                raise Breach("memory_exceeded", text, "channel", "frame")
             case "call_tool":
                 self._answer(message, self._call_tool(message))
             case "task_begin" | "task_done" | "task_reset" | "step_done" | "budget":
@@ -299,12 +287,8 @@ class Conversation:
             self._channel.sock.settimeout(left)
             message = self._channel.receive()
         except TimeoutError:
-            raise Breach(
-                "timeout",
-                f"the program ran longer than {self.limits.wall_s:g} s",
-                "clock",
-                "wall_s",
-            ) from None
+            text = f"the program ran longer than {self.limits.wall_s:g} s"
+            raise Breach("timeout", text, "clock", "wall_s") from None
         if self._failure is not None:
             raise self._failure
         if message is None:

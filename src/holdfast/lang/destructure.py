@@ -60,8 +60,8 @@ def _vector(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Binding
             if rest.kind == "map":
                 tail = nodes.BuiltinCall(start, end, "%kwargs", [tail])
             bind_pattern(an, scope, rest, tail, out)
-        elif form.kind == "value" and library.is_keyword(form.value):
-            if form.value.name != "as" or not forms or forms[0].kind != "symbol":
+        elif form.word:
+            if form.word != "as" or not forms or forms[0].kind != "symbol":
                 an.problem(
                     "unsupported_pattern", "a vector pattern knows & rest and :as name", form
                 )
@@ -76,21 +76,21 @@ def _vector(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Binding
 
 def _map(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Bindings) -> None:
     pairs = list(zip(pattern.items[::2], pattern.items[1::2], strict=True))
-    source = "%associative" if any(not _word(left) for left, _ in pairs) else "%map"
+    source = "%associative" if any(not left.word for left, _ in pairs) else "%map"
     whole = _hold(an, nodes.BuiltinCall(pattern.start, pattern.end, source, [value]), out)
     defaults: dict[str, Form] = {}
     for left, right in pairs:
-        if _word(left) == "or":
+        if left.word == "or":
             if right.kind != "map":
                 an.problem("unsupported_pattern", ":or takes a map of defaults", right)
                 return
             names = right.items[::2]
             defaults = {
-                name.name or _word(name): default
+                name.name or name.word: default
                 for name, default in zip(names, right.items[1::2], strict=True)
             }
     for left, right in pairs:
-        word = _word(left)
+        word = left.word
         if word in ("keys", "strs", "syms"):
             _names(an, scope, word, right, whole, defaults, out)
         elif word == "as":
@@ -122,7 +122,7 @@ def _names(
         an.problem("unsupported_pattern", f":{word} takes a vector of names", names)
         return
     for form in names.items:
-        name = form.name or _word(form)
+        name = form.name or form.word
         if not name or form.kind not in ("symbol", "value"):
             an.problem("unsupported_pattern", f":{word} takes names", form)
             continue
@@ -145,9 +145,3 @@ def _entry(
         args.append(an.node(default, scope))
     found = nodes.BuiltinCall(pattern.start, pattern.end, "%lookup", args)
     bind_pattern(an, scope, pattern, found, out)
-
-
-def _word(form: Form) -> str:
-    """The name of a keyword form, else empty."""
-    is_word = form.kind == "value" and library.is_keyword(form.value)
-    return str(form.value.name) if is_word else ""

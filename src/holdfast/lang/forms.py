@@ -17,13 +17,13 @@ from holdfast.lang.conditions import (
     do_if_let,
     do_logic,
     do_when,
-    do_when_first,
 )
 from holdfast.lang.destructure import Bindings, bind_pattern
 from holdfast.lang.functions import do_fn, do_letfn
 from holdfast.lang.nodes import Node
 from holdfast.lang.reader import Form
 from holdfast.lang.shapes import arity, if_node, nil, quoted
+from holdfast.lang.values import Var
 
 # --- bindings -------------------------------------------------------------------------------------
 
@@ -104,9 +104,9 @@ def do_def(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Nod
         return an.problem("invalid_form", f"{name} needs a plain name", form, f"({name} x 1)")
     if len(form.items) == 4 and not isinstance(form.items[2].value, str):
         return an.problem("invalid_arity", f"{name} takes a name and one value", form)
-    an.note_definition(target_form.name)
+    an.defined.add(target_form.name)
     value = an.node(form.items[-1], scope) if len(form.items) > 2 else None
-    return nodes.Def(form.start, form.end, target_form.name, value, name == "defonce", False)
+    return nodes.Def(form.start, form.end, target_form.name, value, name == "defonce")
 
 
 def do_defn(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
@@ -119,14 +119,14 @@ def do_defn(an: Analyser, form: Form, scope: Scope, target: Target | None) -> No
             "invalid_form", "defn needs a name and parameters", form, "(defn f [x] …)"
         )
     name = form.items[1].name
-    an.note_definition(name)
+    an.defined.add(name)
     at = 2
     while at < len(form.items) - 1 and (
         isinstance(form.items[at].value, str) or form.items[at].kind == "map"
     ):
         at += 1
     fn = do_fn(an, form, scope, None, name=name, at=at)
-    return nodes.Def(form.start, form.end, name, fn, False, False)
+    return nodes.Def(form.start, form.end, name, fn, False)
 
 
 # --- threading ------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def do_for(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Nod
 def _modifier(
     an: Analyser, left: Form, right: Form, inner: Scope, clauses: list[tuple[str, str, Node]]
 ) -> None:
-    word = left.value.name if library.is_keyword(left.value) else ""
+    word = left.word
     if word in ("when", "while"):
         clauses.append((word, "", an.node(right, inner)))
     elif word == "let" and right.kind == "vector" and len(right.items) % 2 == 0:
@@ -284,7 +284,7 @@ def do_var(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Nod
         return an.problem("invalid_form", "#' takes a name", form, "#'name")
     name = form.items[1]
     if scope.find(name.name) is None and (name.name in an.defined or name.name in an.known):
-        return nodes.Const(form.start, form.end, library.make_var(name.name))
+        return nodes.Const(form.start, form.end, Var(name.name))
     return an.node(name, scope)
 
 
@@ -347,7 +347,7 @@ FORMS: dict[str, tuple[Handler, str, str]] = {
     "when-let": (do_if_let, "(when-let [x value] body…)", "Bind and go on if true."),
     "if-some": (do_if_let, "(if-some [x value] then else)", "Bind and choose on not nil."),
     "when-some": (do_if_let, "(when-some [x value] body…)", "Bind and go on if not nil."),
-    "when-first": (do_when_first, "(when-first [x coll] body…)", "Bind the first item if any."),
+    "when-first": (do_if_let, "(when-first [x coll] body…)", "Bind the first item if any."),
     "cond": (do_cond, "(cond test value … :else x)", "The value of the first test that holds."),
     "case": (do_case, "(case x 1 :one (2 3) :few :else)", "Choose by constant; else nil."),
     "condp": (do_condp, "(condp = x 1 :one :else)", "Choose by (pred test x); :>> applies."),

@@ -76,7 +76,7 @@ def _one(
             local = nodes.Local(item.start, item.end, params[-1])
             bind_pattern(an, inner, item, local, patterns)
     target = Target(len(params) + bool(rest))
-    body = an.inside(lambda: an.body(body_forms, inner, target, form.start, form.end))
+    body = an.body(body_forms, inner, target, form.start, form.end)
     if patterns:
         body = nodes.Let(form.start, form.end, patterns, body)
     text = an.source.text[vector.start : form.end]

@@ -80,22 +80,6 @@ def butlast(coll: Value) -> Items | None:
     return made(positional("butlast", coll)[:-1]) or None
 
 
-def ffirst(coll: Value) -> Value:
-    return first(first(coll))
-
-
-def fnext(coll: Value) -> Value:
-    return first(next_(coll))
-
-
-def nfirst(coll: Value) -> Value:
-    return next_(first(coll))
-
-
-def nnext(coll: Value) -> Value:
-    return next_(next_(coll))
-
-
 _NOTHING = object()
 
 
@@ -184,9 +168,7 @@ def subvec(coll: Value, start: Value, end: Value = _NOTHING) -> Items:
 
 def partition(first: Value, second: Value, *more: Value) -> Items:
     args = (first, second, *more)
-    size = count_arg("partition", args[0])
-    step = count_arg("partition", args[1]) if len(args) > 2 else size
-    items = positional("partition", args[-1])
+    size, step, items = _groups("partition", args)
     if type(args[0]) is float and len(args) < 4:
         return ()  # Clojure compares the size of each group with it, and 2 is not 2.0 there
     if size <= 0 or step <= 0:
@@ -202,13 +184,17 @@ def partition(first: Value, second: Value, *more: Value) -> Items:
 
 
 def partition_all(first: Value, second: Value, *more: Value) -> Items:
-    args = (first, second, *more)
-    size = count_arg("partition-all", args[0])
-    step = count_arg("partition-all", args[1]) if len(args) > 2 else size
-    items = positional("partition-all", args[-1])
+    size, step, items = _groups("partition-all", (first, second, *more))
     if size <= 0 or step <= 0:
         return _no_progress("partition-all", size, step)
     return made([made(items[at : at + size]) for at in range(0, len(items), step)])
+
+
+def _groups(name: str, args: Items) -> tuple[int, int, Items]:
+    """Size, step (the size unless given) and the items, which come last."""
+    size = count_arg(name, args[0])
+    step = count_arg(name, args[1]) if len(args) > 2 else size
+    return size, step, positional(name, args[-1])
 
 
 def _no_progress(name: str, size: int, step: int) -> Items:

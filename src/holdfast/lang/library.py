@@ -14,13 +14,11 @@ from typing import Any, Literal
 
 from holdfast.lang import lib_functions, lib_maps, table
 from holdfast.lang.api import LangError, Value
-from holdfast.lang.callables import is_callable, lookup
+from holdfast.lang.callables import lookup
 from holdfast.lang.lib_control import destructured
 from holdfast.lang.lib_strings import reverse_text
 from holdfast.lang.values import (
-    Keyword,
     Symbol,
-    Var,
     as_key,
     equal,
     keyword,
@@ -44,7 +42,7 @@ class Row:
     fn: Callable[..., Any]
     cost: str
     group: str
-    usage_text: str
+    usage: str
     doc: str
     example: str
     value: str
@@ -61,9 +59,6 @@ class Row:
         if self.high is None:
             return f"at least {self.low}"
         return str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
-
-    def usage(self) -> str:
-        return self.usage_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +132,14 @@ _HIDDEN: tuple[table.RawRow, ...] = (
 def _build() -> dict[str, Row]:
     rows: dict[str, Row] = {}
     for group, raw_rows in (*table.GROUPS.items(), ("hidden", _HIDDEN)):
-        for name, arities, fn, cost, usage, doc, example, value in raw_rows:
+        for name, arities, fn, cost, params, doc, example, value in raw_rows:
             low, high = _arities(arities)
             helper = cost.partition(" ")[2] if cost.startswith("host ") else ""
             assert name not in rows, name
-            if not hasattr(fn, "lisp_name"):
-                fn.lisp_name = name  # what printing it shows; the first of several names wins
+            if not hasattr(fn, "lisp_name"):  # of several names the first wins
+                fn.lisp_name = name  # what printing it shows
+                fn.__qualname__ = name  # what Python calls it where it refuses arguments
+            usage = f"({name} {params})" if params else f"({name})"
             rows[name] = Row(name, low, high, fn, cost, group, usage, doc, example, value, helper)
     return rows
 
@@ -310,23 +307,6 @@ def is_boolean(name: str) -> bool:
     return name in _BOOLEAN
 
 
-def is_keyword(value: object) -> bool:
-    return type(value) is Keyword
-
-
-def may_call(value: Value) -> bool:
-    """Whether a literal in first place could be called."""
-    return is_callable(value)
-
-
-def make_symbol(name: str) -> Symbol:
-    return Symbol(name)
-
-
-def make_var(name: str) -> Var:
-    return Var(name)
-
-
 def key_for(word: str, name: str) -> Value:
     """The key that `:keys`, `:strs` or `:syms` reads for a name."""
     return keyword(name) if word == "keys" else Symbol(name) if word == "syms" else name
@@ -352,7 +332,7 @@ def catalogue() -> dict[str, dict[str, Any]]:
             "name": row.name,
             "group": row.group,
             "aliases": aliases,
-            "usage": row.usage_text,
+            "usage": row.usage,
             "doc": row.doc,
             "cost": row.cost.partition(" ")[0] if row.helper else row.cost,
             "example": row.example,

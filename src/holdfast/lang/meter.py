@@ -135,10 +135,6 @@ class Unmetered(Meter):
 ACTIVE: ContextVar[Meter] = ContextVar("meter", default=Unmetered(Limits()))  # noqa: B039  it charges nothing, so it may be shared
 
 
-def active() -> Meter:
-    return ACTIVE.get()
-
-
 def spend(amount: int) -> None:
     ACTIVE.get().spend(amount)
 

@@ -34,10 +34,9 @@ class Local(Node):
 
 @dataclass(slots=True)
 class Global(Node):
-    """A definition of the program or of an earlier turn. `sure` when it is bound by then."""
+    """A definition of the program or of an earlier turn."""
 
     name: str
-    sure: bool
 
 
 @dataclass(slots=True)
@@ -141,7 +140,6 @@ class Def(Node):
     name: str
     value: Node | None
     once: bool
-    inner: bool
 
 
 @dataclass(slots=True)

@@ -46,6 +46,11 @@ class Form:
     def is_symbol(self, name: str) -> bool:
         return self.kind == "symbol" and self.name == name
 
+    @property
+    def word(self) -> str:
+        """The name of a keyword, else empty."""
+        return str(self.value.name) if type(self.value) is Keyword else ""
+
 
 _TOKEN = re.compile(
     r"""(?P<skip>[\s,]+|;[^\n]*)

@@ -258,7 +258,3 @@ def extract_int(pattern: Value, text: Value, group: Value = 1, default: Value = 
     found = extract(pattern, text, group)
     match = re.fullmatch(r"\s*([+-]?[0-9]{1,1000})\s*", found or "", re.ASCII)
     return int(match[1]) if match else default
-
-
-def is_regex(value: Value) -> bool:
-    return type(value) is Regex

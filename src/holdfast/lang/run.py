@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -29,7 +30,7 @@ HISTORY_DEPTH = 3
 FRAMES_PER_CALL = 4
 FRAMES_SPARE = 400
 _ARITY = re.compile(
-    r"(?:.*\.)?(\w+)\(\) (?:takes (?:from )?(.*?) positional arguments? but (\d+) w|missing (\d+) )"
+    r"(\S+)\(\) (?:takes (?:from )?(.*?) positional arguments? but (\d+) w|missing (\d+) )"
 )
 
 
@@ -183,15 +184,15 @@ def _translate(machine: Machine, error: Exception) -> LangError:
 def _arity_error(machine: Machine, match: re.Match[str]) -> LangError:
     name, _, given, missing = match.groups()
     for code, info in machine.infos.items():
-        if code.co_name == name:
+        if code.co_name == name.rpartition(".")[2]:
             shown = info.name or "the function"
             count = int(given) if given else info.arity - int(missing)
             wanted = f"{'at least ' if info.rest else ''}{info.arity}"
             noun = "argument" if wanted == "1" else "arguments"
             return LangError("arity_error", f"{shown} takes {wanted} {noun}, got {count}")
-    row = next((row for row in library.ROWS.values() if row.fn.__name__ == name), None)
+    row = library.ROWS.get(name)
     shown = row.name if row is not None else "the function"
-    usage = row.usage_text if row is not None else ""
+    usage = row.usage if row is not None else ""
     count_text = f", got {given}" if given else ""
     return LangError(
         "arity_error",
@@ -254,12 +255,8 @@ def _finish(machine: Machine, result: Result, started: float) -> Result:
         output_bytes=limits.output_bytes - root.output_left,
         wall_ms=(time.monotonic() - started) * 1000,
     )
-    return Result(
-        ending=result.ending,
-        value=result.value,
-        error=result.error,
-        memory=result.memory,
-        history=result.history,
+    return replace(
+        result,
         prints=tuple(root.prints),
         tool_calls=tuple(machine.tool_calls),
         pmap_calls=tuple(machine.parallel),

@@ -9,6 +9,7 @@ from holdfast.lang import library, nodes
 from holdfast.lang.analyser import Analyser
 from holdfast.lang.nodes import Node
 from holdfast.lang.reader import Form
+from holdfast.lang.values import Symbol
 
 
 def arity(an: Analyser, form: Form, low: int, high: int | None, usage: str) -> bool:
@@ -39,7 +40,7 @@ def quoted(an: Analyser, form: Form) -> object:
     if form.kind == "value":
         return form.value
     if form.kind == "symbol":
-        return library.make_symbol(form.name)
+        return Symbol(form.name)
     if form.kind in ("vector", "map", "set"):
         return library.collect(form.kind, [quoted(an, item) for item in form.items])
     an.problem("invalid_form", "a quoted list is not a value", form, "write a vector: [1 2 3]")

@@ -22,6 +22,7 @@ from holdfast.lang.analyser import Program
 from holdfast.lang.closures import FunctionWriter
 from holdfast.lang.naming import FnInfo, global_name, input_name
 from holdfast.lang.nodes import BLOCKS_MAX, Node
+from holdfast.lang.values import Keyword, Var
 from holdfast.lang.writer import DISCARD, RETURN, Code, Dest
 
 CLAUSES_MAX = 20
@@ -129,7 +130,7 @@ class Translator(FunctionWriter):
     def call(self, node: nodes.Call, at: emit.At) -> ast.expr:
         self.frame.flat = False
         target = node.target
-        if isinstance(target, nodes.Const) and library.is_keyword(target.value):
+        if isinstance(target, nodes.Const) and type(target.value) is Keyword:
             return inline.keyword_call(self, node, at)
         found = self.args([target, *node.args])
         callee = found[0]
@@ -166,7 +167,7 @@ class Translator(FunctionWriter):
     def var(self, name: str) -> Any:
         key = f"var {name}"
         if key not in self.constants:
-            self.constants[key] = library.make_var(name)
+            self.constants[key] = Var(name)
         return self.constants[key]
 
     def store_global(self, node: nodes.Def, name: str, at: emit.At) -> None:

@@ -40,8 +40,8 @@ class Keyword:
         return f":{self.name}"
 
 
-class Symbol:
-    """A quoted name."""
+class _Named:
+    """A name that equals those of its own kind."""
 
     __slots__ = ("name",)
 
@@ -49,28 +49,25 @@ class Symbol:
         self.name = name
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Symbol and other.name == self.name
+        return isinstance(other, _Named) and type(other) is type(self) and other.name == self.name
 
     def __hash__(self) -> int:
-        return hash(("symbol", self.name))
+        return hash((type(self).__name__, self.name))
+
+
+class Symbol(_Named):
+    """A quoted name."""
+
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return self.name
 
 
-class Var:
+class Var(_Named):
     """What `def` answers: the name that was defined."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Var and other.name == self.name
-
-    def __hash__(self) -> int:
-        return hash(("var", self.name))
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return f"#'{self.name}"
@@ -105,6 +102,9 @@ class Reduced:
 
     def __init__(self, value: Value) -> None:
         self.value = value
+
+    def __repr__(self) -> str:
+        return "#reduced"
 
 
 class Stored:
@@ -209,14 +209,6 @@ def int_or_none(number: float) -> int | None:
 
 def is_true(value: Value) -> bool:
     return value is not None and value is not False
-
-
-def is_number(value: Value) -> bool:
-    return type(value) is int or type(value) is float
-
-
-def is_function(value: Value) -> bool:
-    return type(value) is FunctionType
 
 
 def equal(one: Value, other: Value) -> bool:
@@ -329,7 +321,7 @@ def order(one: Value, other: Value) -> int:
     if type(one) is type(other) is Regex:
         return compare_text(one.source, other.source)
     if type(one) is FunctionType:
-        return 0
+        return compare_text(one.__qualname__, other.__qualname__)
     if type(one) is Var:
         return compare_text(one.name, other.name)
     found = compare(one, other)

@@ -39,6 +39,9 @@ UPDATE goals SET state = :target, reason = :reason, ended_ms = :ended_ms
 WHERE id = :id AND state = :source;
 -- name: goal.get
 SELECT * FROM goals WHERE id = :id;
+-- name: goal.budget
+SELECT budget_tokens, budget_usd FROM goals
+WHERE id = :id AND (budget_tokens > 0 OR budget_usd > 0);
 -- name: goal.list
 SELECT * FROM goals ORDER BY id;
 -- name: goal.titled
@@ -206,12 +209,12 @@ UPDATE attempts SET steps = steps + :done, tokens_in = tokens_in + :tokens_in,
                     tokens_out = tokens_out + :tokens_out,
                     tokens_cached = tokens_cached + :tokens_cached,
                     cost_nusd = cost_nusd + :cost_nusd, unpriced = unpriced + :unpriced,
-                    reserved_tokens = reserved_tokens - :back_tokens,
-                    reserved_nusd = reserved_nusd - :back_nusd
+                    reserved_tokens = reserved_tokens - :back_tokens + :reserve_tokens,
+                    reserved_nusd = reserved_nusd - :back_nusd + :reserve_nusd
 WHERE task_id = :task AND number = :attempt AND state = 'open';
--- name: attempt.reserve
-UPDATE attempts SET reserved_tokens = reserved_tokens + :tokens,
-                    reserved_nusd = reserved_nusd + :nusd
+-- name: attempt.release
+UPDATE attempts SET reserved_tokens = reserved_tokens - :tokens,
+                    reserved_nusd = reserved_nusd - :nusd
 WHERE task_id = :task AND number = :attempt;
 -- name: attempt.orphans
 -- A step that an earlier version intended says in its reserve alone what it may cost.

@@ -23,7 +23,6 @@ _PYTHON_TYPES: Mapping[str, type | tuple[type, ...]] = {
     "object": dict,
     "null": type(None),
 }
-_ANNOTATIONS = {"description", "title", "default", "examples"}
 _KEYWORDS = {
     "type",
     "properties",
@@ -36,6 +35,7 @@ _KEYWORDS = {
     "minLength",
     "maxLength",
     "minItems",
+    *("description", "title", "default", "examples"),  # which say nothing of a value
 }
 
 
@@ -56,7 +56,7 @@ def check_arguments(spec: ToolSpec, arguments: object) -> list[str]:
 
 
 def _problems(schema: Mapping[str, Any], value: object, where: str) -> Iterator[str]:
-    unknown = set(schema) - _KEYWORDS - _ANNOTATIONS
+    unknown = schema.keys() - _KEYWORDS
     assert not unknown, f"the schema of {where} uses {sorted(unknown)}"
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
