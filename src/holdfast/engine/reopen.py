@@ -90,4 +90,4 @@ def _raise_budget(tx: Tx, goal: Row, wanted: Budget) -> None:
             hint="give it more: --budget-tokens N or --budget-usd X",
             code="budget_spent",
         )
-    tx.run("goal.budget", id=goal["id"], tokens=tokens, usd=usd)
+    tx.run("goal.allow", id=goal["id"], tokens=tokens, usd=usd)

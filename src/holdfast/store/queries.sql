@@ -53,7 +53,7 @@ WHERE p.state IN ('running', 'paused', 'proposed') OR g.shown_commit <> g.branch
 UPDATE goals SET tip_commit = :commit, branch_commit = :commit WHERE id = :id;
 -- name: goal.keep
 UPDATE goals SET branch_commit = :commit WHERE id = :id;
--- name: goal.budget
+-- name: goal.allow
 UPDATE goals SET budget_tokens = :tokens, budget_usd = :usd WHERE id = :id;
 -- name: goal.shown
 UPDATE goals SET shown_commit = :commit WHERE id = :id;
