@@ -202,11 +202,13 @@ class Repository:
         text = next((row[1:] for row in rows if row.startswith("\t")), "")
         return BlamedLine(commit=head[0], line=int(head[1]), path=there, text=text)
 
-    def fetch_branch(self, private_git_dir: Path, commit: str, branch: str) -> None:
+    def fetch_branch(
+        self, private_git_dir: Path, commit: str, branch: str, *, replaces: str = ""
+    ) -> None:
         """Bring `commit` from a private directory here as `refs/heads/<branch>`. Idempotent.
 
-        Only forward: raises Refused when the branch is checked out anywhere, when it holds commits
-        that `commit` lacks, or when `branch` is no branch name.
+        Only forward, except from `replaces`: raises Refused when the branch is checked out
+        anywhere, when it holds commits that `commit` lacks, or when `branch` is no branch name.
         """
         ref = f"refs/heads/{branch}"
         if self._git.answer("check-ref-format", ref, ok=(0, 1))[0] != 0:
@@ -220,7 +222,7 @@ class Repository:
         before = self._commit(ref)
         if before == commit:
             return
-        if before is not None and not self._is_ancestor(before, commit):
+        if before not in (None, replaces) and not self._is_ancestor(before, commit):
             raise Refused(
                 f"branch {branch} holds commits that this work does not know",
                 hint="rename that branch or merge it first",

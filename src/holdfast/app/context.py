@@ -125,8 +125,8 @@ def accept(
     return preview(app, task)
 
 
-def decisions(app: App, task: int) -> Json:
-    """Who decided what about a task's context, oldest first."""
+def decisions(app: App, task: int | None = None) -> Json:
+    """Who decided what about a task's context, or about any task's, oldest first."""
     return {"type": "steers", "task": task, "steers": app.engine.read(history, task)}
 
 
