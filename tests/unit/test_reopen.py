@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from desk import POLICY, Budget, Desk, task
+from holdfast.context.retrieve import search
 from holdfast.domain.model import CheckResult, GoalSpec, Planning, PlanSpec
 from holdfast.domain.ports import Usage
 from holdfast.engine import cancel, compensate, reject, reopen, submit
@@ -59,6 +60,16 @@ def test_what_failed_is_ready_for_a_new_take_and_what_succeeded_stays(desk: Desk
     result = desk.engine.read(goal_result, goal)
     assert (result["state"], result["outcome"], result["commit"]) == ("complete", "passed", "c2")
     assert result["reason"] == ""
+
+
+def test_what_was_found_out_before_is_found_again_by_who_goes_on(desk: Desk) -> None:
+    goal = desk.goal(task("a", policy=ONE_TAKE))
+    desk.work("failed", detail="the pool leaks sockets", **LOGIC)
+    before = desk.engine.read(search, "sockets", plan=1, k=5)
+    assert [hit.source for hit in before] == ["1.1"]
+    plan = desk.call(reopen, goal)
+    assert desk.engine.read(search, "sockets", plan=plan, k=5) == before
+    assert desk.engine.read(search, "sockets", plan=1, k=5) == []
 
 
 def test_reopening_again_changes_nothing_until_the_goal_moves(desk: Desk) -> None:

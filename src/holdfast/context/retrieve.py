@@ -65,6 +65,11 @@ def add_document(
         tx.run("document.index", id=number, terms=" ".join(found), scope=_scope(plan))
 
 
+def inherit_documents(tx: Tx, before: int, plan: int) -> None:
+    """Let what is known of a plan be known of the one that goes on with its tasks. Idempotent."""
+    tx.run("document.inherit", match=_match(before, ()), scope=_scope(plan))
+
+
 def add_file(tx: Tx, blob: str, terms: str, *, length: int, facts: bytes = b"") -> None:
     """Index a source file by git's blob id: terms of `length` tokens, and facts. Idempotent."""
     number = tx.number("file.next")

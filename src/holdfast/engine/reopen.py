@@ -8,6 +8,7 @@ of a failed take stays on the branch until other work is accepted. Nothing here 
 
 from __future__ import annotations
 
+from holdfast.context.retrieve import inherit_documents
 from holdfast.domain.model import Budget
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.plans import draft
@@ -37,6 +38,7 @@ def reopen(tx: Tx, goal_id: int, *, reason: str = "", budget: Budget | None = No
     tasks = tx.all("task.of_plan", plan=broken["id"])
     plan_id = draft(tx, goal_id, broken["source"])
     tx.run("task.inherit", before=broken["id"], plan=plan_id)
+    inherit_documents(tx, broken["id"], plan_id)
     planning = broken["source"] == "planning"
     move_goal(tx, goal_id, "failed", "decompose" if planning else "reopen", reason=reason)
     for event in ("propose", "approve"):

@@ -294,6 +294,9 @@ INSERT INTO documents (id, kind, source, task_id, title, body)
 VALUES (:id, :kind, :source, :task, :title, :body) ON CONFLICT (kind, source) DO NOTHING;
 -- name: document.index
 INSERT INTO document_terms (rowid, terms, scope) VALUES (:id, :terms, :scope);
+-- name: document.inherit
+UPDATE document_terms SET scope = :scope
+WHERE rowid IN (SELECT rowid FROM document_terms WHERE document_terms MATCH :match);
 -- name: document.matching
 SELECT count(*) FROM document_terms WHERE document_terms MATCH :match;
 -- name: document.of_scope
