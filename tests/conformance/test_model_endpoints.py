@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from holdfast.adapters.models import resolve, transport
+from holdfast.adapters.models.ollama import CONTEXT_TOKENS_MAX
 from holdfast.domain.ports import (
     ModelReply,
 )
@@ -78,21 +79,15 @@ def test_a_wrong_key_is_refused_by_the_probe() -> None:
 
 
 def test_the_window_is_the_models_own_under_the_cap() -> None:
-    async def window(server: ScriptedServer, cap: int) -> int | None:
-        model = resolve(
-            "ollama:scripted",
-            environ=server.environ(),
-            redact=same,
-            timeout_s=5,
-            context_tokens_max=cap,
-        )
-        assert model.context_tokens is None
-        await probed(model)
-        return model.context_tokens
+    async def window(length: int) -> int | None:
+        with ScriptedServer(says({"text": "ok"}, context_tokens=length)) as server:
+            model = resolved("ollama", server.environ())
+            assert model.context_tokens is None
+            await probed(model)
+            return model.context_tokens
 
-    with ScriptedServer(says({"text": "ok"}, context_tokens=8192)) as server:
-        assert asyncio.run(window(server, 32_768)) == 8192
-        assert asyncio.run(window(server, 4096)) == 4096
+    assert asyncio.run(window(8192)) == 8192
+    assert asyncio.run(window(2 * CONTEXT_TOKENS_MAX)) == CONTEXT_TOKENS_MAX
 
 
 def test_an_endpoint_that_speaks_something_else_fails_the_probe(remote: World) -> None:

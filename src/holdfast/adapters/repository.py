@@ -154,9 +154,8 @@ class Repository:
 
     def changed(self, before: str, after: str) -> list[str]:
         """Sorted names of what differs between two commits or trees."""
-        return self._git.names(
-            "diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after
-        )
+        flags = ("-r", "-z", "--name-only", "--no-renames")
+        return self._git.names("diff-tree", *flags, before, after)
 
     def touching(self, before: str, after: str, paths: Sequence[str]) -> list[str]:
         """The commits after `before` (empty: from the first) that changed one of `paths`."""
@@ -165,9 +164,8 @@ class Repository:
         return self._git.run("rev-list", "--reverse", *span, "--", *literal).decode().split()
 
     def commit_message(self, commit: str) -> str:
-        return self._git.run("show", "-s", "--no-notes", "--format=%B", commit).decode(
-            errors="replace"
-        )
+        said = self._git.run("show", "-s", "--no-notes", "--format=%B", commit)
+        return said.decode(errors="replace")
 
     def history(
         self, commit: str, *, commits_max: int, bytes_max: int

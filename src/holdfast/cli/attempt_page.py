@@ -26,7 +26,7 @@ SAID_LINES_MAX = 4
 CUT = ("length", "content_filter")  # a reply that its model did not end by itself
 
 
-def attempt(page: Page, found: Json, now_ms: int) -> Page:
+def attempt(page: Page, found: Json, now_ms: int) -> None:
     """One attempt: header, failure with its evidence, turns, checks, changed files, next steps."""
     _head(page, found, now_ms)
     _failure(page, found)
@@ -46,17 +46,15 @@ def attempt(page: Page, found: Json, now_ms: int) -> Page:
     files(page, found["changes"], indent=2)
     page.blank()
     next_steps(page, _after(found))
-    return page
 
 
-def journal(page: Page, found: Json) -> Page:
+def journal(page: Page, found: Json) -> None:
     """Every step with its request and result, cut to a line."""
     for step in found["journal"]:
         said = f"{step['key']} ({step['kind']}, {step['effect']}) "
         page.row(page.mark(step["state"]), said, (step["state"], look.style(step["state"])))
         page.row(("asked ", "dim"), _short(step["request"]), indent=4)
         page.row(("gave  ", "dim"), _short(step["result"]), indent=4)
-    return page
 
 
 def files(page: Page, found: Sequence[Json] | None, *, indent: int) -> None:

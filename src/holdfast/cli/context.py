@@ -28,6 +28,7 @@ from holdfast.app import App
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
 from holdfast.cli.look import line, moment
+from holdfast.errors import Refused
 
 VERBS = (
     "list",
@@ -73,10 +74,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         return _serve(arguments, console)
     with opened(arguments, console, quiet=True) as app:
         found = _do(app, arguments)
-    if console.json:
-        console.emit(found)
-    else:
-        _tell(console, found)
+    console.emit(found)
+    _tell(console, found)
     return 0
 
 
@@ -85,12 +84,13 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
     import asyncio
 
     from holdfast.app.goals import make_home
-    from holdfast.app.runs import Runs
     from holdfast.web.context import routes
+    from holdfast.web.runs import Runs
     from holdfast.web.serve import application, serve
 
     def ready(url: str) -> None:
-        console.emit({"type": "serving", "url": url}) if console.json else console.say(url)
+        console.emit({"type": "serving", "url": url})
+        console.say(url)
 
     with opened(arguments, console, must_exist=False) as app:
         make_home(app.home)
@@ -101,36 +101,30 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _do(app: App, arguments: argparse.Namespace) -> Mapping[str, Any]:
-    from holdfast.app import context
+    from holdfast.app.context import decide, preview
 
     who = {"author": arguments.author, "reason": arguments.reason, "once": arguments.once}
+    desk = app.desk
     if arguments.verb == "diff":
-        return context.compare(app, arguments.what, arguments.source)
+        return desk.compare(arguments.what, arguments.source)
     if arguments.verb == "list":
-        return context.decisions(app)
+        return desk.history()
     number = _number(arguments.what)
     match arguments.verb:
         case "pin" | "exclude":
-            context.decide(app, number, arguments.verb, arguments.source, **who)
+            decide(app, number, arguments.verb, arguments.source, **who)
         case "unpin":
-            context.decide(app, number, "release", arguments.source, **who)
+            decide(app, number, "release", arguments.source, **who)
         case "approve":
-            return context.accept(
-                app, number, pins=arguments.pin, excludes=arguments.exclude, **who
-            )
+            return desk.approve(number, pins=arguments.pin, excludes=arguments.exclude, **who)
         case "history":
-            return context.decisions(app, number)
+            return desk.history(number)
         case "index" if arguments.write is not None:
-            return context.write_index(
-                app,
-                number,
-                _read(arguments.write),
-                version=arguments.version,
-                author=arguments.author,
-            )
+            text, version = _read(arguments.write), arguments.version
+            return desk.put_index(number, text, version=version, author=arguments.author)
         case "index":
-            return context.index(app, number)
-    return context.preview(app, number, tokens=arguments.tokens)
+            return desk.get_index(number)
+    return preview(app, number, tokens=arguments.tokens)
 
 
 def _tell(console: Console, found: Mapping[str, Any]) -> None:
@@ -186,16 +180,12 @@ def _user() -> str:
 
 
 def _number(text: str) -> int:
-    from holdfast.errors import Refused
-
     if not (text.isascii() and text.isdigit()):
         raise Refused(f"{text!r} is no number", hint="holdfast task list shows them")
     return int(text)
 
 
 def _read(path: Path) -> str:
-    from holdfast.errors import Refused
-
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -15,7 +15,7 @@ import argparse
 
 from holdfast.app import App
 from holdfast.cli import pages
-from holdfast.cli.common import add_place, opened
+from holdfast.cli.common import add_place, need_number, opened
 from holdfast.cli.console import Console
 from holdfast.domain.model import Budget
 from holdfast.engine import cancel, reopen
@@ -37,10 +37,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console, quiet=True) as app:
         if arguments.verb == "list":
             rows = app.engine.read(goals)
-            if console.json:
-                console.emit({"type": "goals", "goals": rows})
-            else:
-                console.show(pages.goals(console.page(), rows))
+            console.emit({"type": "goals", "goals": rows})
+            console.show(pages.goals, rows)
             return 0
         number = need_number(arguments.goal, "goal")
         if arguments.verb == "cancel":
@@ -48,22 +46,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         elif arguments.verb == "reopen":
             _reopen(app, number, arguments)
         found = app.engine.read(goal, number)
-        if console.json:
-            console.emit(found)
-        else:
-            console.show(pages.goal(console.page(), found, app.clock.now_ms()))
+        console.emit(found)
+        console.show(pages.goal, found, app.clock.now_ms())
     return 0
 
 
 def _reopen(app: App, number: int, arguments: argparse.Namespace) -> None:
     budget = Budget(tokens=arguments.budget_tokens, usd=arguments.budget_usd)
     app.engine.call(reopen, number, reason=app.redact(arguments.reason), budget=budget)
-
-
-def need_number(value: int | None, noun: str) -> int:
-    """The number that a verb needs, or a refusal that says how to give it."""
-    from holdfast.errors import Refused
-
-    if value is None:
-        raise Refused(f"which {noun}?", hint=f"holdfast {noun} list shows their numbers")
-    return value

@@ -12,9 +12,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from holdfast.cli.common import add_place, opened
+from holdfast.cli.common import add_place, need_number, opened
 from holdfast.cli.console import Console
-from holdfast.cli.goal import need_number
 from holdfast.engine.links import (
     KINDS,
     all_links,
@@ -47,9 +46,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             found = app.engine.read(
                 requires_dag_schedule, arguments.task, strategy=arguments.strategy
             )
-            if console.json:
-                console.emit({"type": "schedule", "plan": arguments.task, **found})
-                return 0
+            console.emit({"type": "schedule", "plan": arguments.task, **found})
             console.say("order: " + " ".join(str(task) for task in found["order"]))
             for task, others in found["blocked"].items():
                 console.say(f"  {task} waits for {', '.join(str(other) for other in others)}")
@@ -66,12 +63,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             app.engine.call(change, arguments.task, other, arguments.kind)
         found = app.engine.read(list_links, arguments.task)
         found["blocked_by"] = app.engine.read(blockers, arguments.task)
-    if console.json:
-        console.emit({"type": "links", "task": arguments.task, **found})
-        return 0
-    for way in ("outgoing", "incoming"):
+    console.emit({"type": "links", "task": arguments.task, **found})
+    for way, arrow in (("outgoing", "→"), ("incoming", "←")):
         for link in found[way]:
-            arrow = "→" if way == "outgoing" else "←"
             console.say(f"{arrow} {link['kind']} {link['task']} {link['key']} ({link['state']})")
     for other in found["blocked_by"]:
         path = " → ".join(str(task) for task in other["path"])
@@ -80,9 +74,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _list(console: Console, found: list[dict[str, Any]]) -> int:
-    if console.json:
-        console.emit({"type": "links", "task": None, "links": found})
-        return 0
+    console.emit({"type": "links", "task": None, "links": found})
     if not found:
         console.say("no task is linked to another; holdfast link add --help")
     for link in found:

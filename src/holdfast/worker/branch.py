@@ -9,20 +9,19 @@ done again by `resume` when a process died between settling and showing.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from holdfast.adapters.git import GitFailed
 from holdfast.adapters.repository import Repository
 from holdfast.domain.ports import Progress
 from holdfast.engine import shown
+from holdfast.engine.rows import need
 from holdfast.errors import Refused
-from holdfast.store import Tx
 from holdfast.worker.workshop import Workshop
 
 
 def show_branch(shop: Workshop, goal: int) -> None:
     """Make the branch show the goal's newest work. Idempotent; a branch the user holds is left."""
-    row = shop.engine.read(_goal, goal)
+    row = shop.engine.read(need, "goal", id=goal)
     commit = row["branch_commit"]
     if not commit or commit == row["shown_commit"]:
         return
@@ -34,7 +33,3 @@ def show_branch(shop: Workshop, goal: int) -> None:
         shop.sink.show(Progress(kind="branch", goal=goal, task="", text=text))
         return
     shop.engine.call(shown, goal, commit)
-
-
-def _goal(tx: Tx, goal: int) -> Any:
-    return tx.one("goal.get", id=goal)

@@ -80,10 +80,6 @@ class ScriptedReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     times: int | None = None
 
     @property
-    def faulty(self) -> bool:
-        return self != self.healthy()
-
-    @property
     def finish(self) -> Literal["stop", "length", "tool_calls", "content_filter"]:
         return self.finish_reason or ("tool_calls" if self.calls else "stop")
 
@@ -144,7 +140,7 @@ class Prompter:
 
     def _play(self, position: int, turn: int) -> ScriptedReply:
         reply = self._script.rules[position].replies[turn]
-        if not reply.faulty or reply.times is None:
+        if reply.times is None or reply == reply.healthy():
             return reply
         played = self._played.get((position, turn), 0)
         self._played[position, turn] = played + 1
