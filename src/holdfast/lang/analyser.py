@@ -18,8 +18,9 @@ from holdfast.lang import library, nodes
 from holdfast.lang.api import LangError, Limits, Tool
 from holdfast.lang.callables import is_callable
 from holdfast.lang.nodes import Node
-from holdfast.lang.reader import Form, Source, tokens_of
+from holdfast.lang.reader import At, Form, Source, tokens_of
 from holdfast.lang.regexes import compile_regex
+from holdfast.lang.values import Symbol
 
 MAX_PARAMS = 20
 _PLACEHOLDER = re.compile(r"%(?:[1-9][0-9]?|&)?\Z")
@@ -114,7 +115,7 @@ class Analyser:
         self.collect_definitions(forms)
         scope = Scope()
         scope.names.update(captures)
-        body = self.body(forms, scope, None, 0, len(self.source.text))
+        body = self.body(forms, scope, None, (0, len(self.source.text)))
         self.report()
         return Program(self.source, self.id, body, self.defined, self.data, self.used_tools)
 
@@ -139,8 +140,7 @@ class Analyser:
             return
         problems = sorted(self.problems, key=lambda error: (error.line, error.column))
         first = min(
-            problems,
-            key=lambda e: _PRECEDENCE.index(e.code) if e.code in _PRECEDENCE else -1,
+            problems, key=lambda e: _PRECEDENCE.index(e.code) if e.code in _PRECEDENCE else -1
         )
         if len(problems) > 1:
             shown = [f"{e.message} ({e.line}:{e.column})" for e in problems[:PROBLEMS_SHOWN]]
@@ -154,8 +154,30 @@ class Analyser:
     def problem(self, code: str, message: str, form: Form, hint: str = "") -> Node:
         """Note a problem and go on with nil in its place, so that all are found at once."""
         error = LangError(code, message, hint=hint)
-        self.problems.append(self.source.locate(error, form.start, form.end))
-        return nodes.Const(form.start, form.end, None)
+        self.problems.append(self.source.locate(error, form.at))
+        return nodes.nil(form.at)
+
+    def arity(self, form: Form, low: int, high: int | None, usage: str) -> bool:
+        """Note a wrong number of parts; true when the number is right."""
+        count, name = len(form.items) - 1, form.items[0].name
+        if count >= low and (high is None or count <= high):
+            return True
+        most = "" if high == low else f" to {high}"
+        want = f"at least {low}" if high is None else f"{low}{most}"
+        self.problem("invalid_arity", f"{name} takes {want} parts, got {count}", form, usage)
+        return False
+
+    def quoted(self, form: Form) -> object:
+        """A form as data: symbols stay symbols; lists are refused."""
+        if form.kind == "value":
+            return form.value
+        if form.kind == "symbol":
+            return Symbol(form.name)
+        if form.kind in ("vector", "map", "set"):
+            return library.collect(form.kind, [self.quoted(item) for item in form.items])
+        hint = "write a vector: [1 2 3]"
+        self.problem("invalid_form", "a quoted list is not a value", form, hint)
+        return None
 
     def near(self, name: str) -> str:
         hints = []
@@ -176,7 +198,7 @@ class Analyser:
 
     def canonical(self, form: Form) -> str:
         """The form's text without comments and surplus space."""
-        return tokens_of(self.source.text[form.start : form.end])
+        return tokens_of(self.source.part(form.at))
 
     def fresh(self, letter: str = "v") -> str:
         self.counter += 1
@@ -191,7 +213,7 @@ class Analyser:
     def node(self, form: Form, scope: Scope, target: Target | None = None) -> Node:
         kind = form.kind
         if kind == "value":
-            return nodes.Const(form.start, form.end, form.value)
+            return nodes.Const(form.at, form.value)
         if kind == "symbol":
             return self.symbol(form, scope)
         if kind == "list":
@@ -202,50 +224,48 @@ class Analyser:
             return self.short_fn(form, scope)
         items = [self.node(item, scope) for item in form.items]
         assert kind in ("vector", "map", "set"), kind
-        return fold_collection(nodes.Collect(form.start, form.end, kind, items))
+        return fold_collection(nodes.Collect(form.at, kind, items))
 
     def all(self, forms: Iterable[Form], scope: Scope) -> list[Node]:
         return [self.node(form, scope) for form in forms]
 
-    def body(
-        self, forms: Sequence[Form], scope: Scope, target: Target | None, start: int, end: int
-    ) -> Node:
+    def body(self, forms: Sequence[Form], scope: Scope, target: Target | None, at: At) -> Node:
         """Several forms, of which the last is the value; none is nil."""
         if not forms:
-            return nodes.Const(start, end, None)
+            return nodes.nil(at)
         found = [self.node(form, scope) for form in forms[:-1]]
         found.append(self.node(forms[-1], scope, target))
-        return found[0] if len(found) == 1 else nodes.Do(start, end, found)
+        return found[0] if len(found) == 1 else nodes.Do(at, found)
 
     def regex(self, form: Form) -> Node:
         try:
-            return nodes.Const(form.start, form.end, compile_regex(form.name, self.limits))
+            return nodes.Const(form.at, compile_regex(form.name, self.limits))
         except LangError as error:
             return self.problem(error.code, error.message, form, error.hint)
 
     def symbol(self, form: Form, scope: Scope) -> Node:
-        name, start, end = form.name, form.start, form.end
+        name, at = form.name, form.at
         local = scope.find(name)
         if local is not None:
-            return nodes.Local(start, end, local)
+            return nodes.Local(at, local)
         if name in self.defined or name in self.known:
-            return nodes.Global(start, end, name)
+            return nodes.Global(at, name)
         if name in ("*1", "*2", "*3"):
-            return nodes.Input(start, end, "history", name)
+            return nodes.Input(at, "history", name)
         if _PLACEHOLDER.match(name):
             return self.problem(
                 "invalid_placeholder", f"{name} stands outside #(…)", form, "write #(… % …)"
             )
         if name.startswith("data/") and len(name) > 5:
             self.data.add(name[5:])
-            return nodes.Input(start, end, "data", name[5:])
+            return nodes.Input(at, "data", name[5:])
         if name == "budget/remaining":  # written bare, it is what its call gives
-            return nodes.BuiltinCall(start, end, name, [])
+            return nodes.BuiltinCall(at, name, [])
         found = library.resolve(name)
         if isinstance(found, library.Constant):
-            return nodes.Const(start, end, found.value)
+            return nodes.Const(at, found.value)
         if found is not None:
-            return nodes.Builtin(start, end, found.name)
+            return nodes.Builtin(at, found.name)
         if name in self.handlers:
             return self.problem(
                 "invalid_form", f"{name} is a form, not a value", form, f"call it as ({name} …)"
@@ -266,7 +286,7 @@ class Analyser:
         if message:
             return self.problem("unbound_var", message, form)
         self.unbound.setdefault(name, []).append(form)
-        return nodes.Global(form.start, form.end, name)
+        return nodes.Global(form.at, name)
 
     def list(self, form: Form, scope: Scope, target: Target | None) -> Node:
         head, args = form.items[0], form.items[1:]
@@ -284,11 +304,11 @@ class Analyser:
                     return self.builtin_call(found, form, scope)
         if head.kind == "value" and not is_callable(head.value):
             self.all(args, scope)
-            text = self.source.snippet(head.start, head.end, 40)
+            text = self.source.snippet(head.at, 40)
             return self.problem(
                 "not_callable", f"{text} cannot be called", form, "write [ ] for a vector of values"
             )
-        return nodes.Call(form.start, form.end, self.node(head, scope), self.all(args, scope))
+        return nodes.Call(form.at, self.node(head, scope), self.all(args, scope))
 
     def builtin_call(self, row: library.Row, form: Form, scope: Scope) -> Node:
         args = form.items[1:]
@@ -297,8 +317,8 @@ class Analyser:
         if wrong:
             return self.problem("arity_error", wrong, form, row.usage)
         if row.helper:
-            return nodes.HostCall(form.start, form.end, row.helper, found)
-        return nodes.BuiltinCall(form.start, form.end, row.name, found)
+            return nodes.HostCall(form.at, row.helper, found)
+        return nodes.BuiltinCall(form.at, row.name, found)
 
     def tool(self, form: Form, scope: Scope) -> Node:
         name = form.items[0].name.removeprefix("tool/")
@@ -321,10 +341,8 @@ class Analyser:
                 f"write (tool/{name} {{:name value}})",
             )
         if pairs:
-            found = [fold_collection(nodes.Collect(form.start, form.end, "map", found))]
-        return nodes.HostCall(
-            form.start, form.end, "tool", [nodes.Const(form.start, form.end, name), *found]
-        )
+            found = [fold_collection(nodes.Collect(form.at, "map", found))]
+        return nodes.HostCall(form.at, "tool", [nodes.Const(form.at, name), *found])
 
     # --- functions ------------------------------------------------------------------------------
 
@@ -348,12 +366,12 @@ class Analyser:
             inner.names["%"] = params[0]
         tail = self.bind(inner, "%&") if rest else ""
         target = Target(highest + rest)
-        body: Node = nodes.Const(form.start, form.end, None)
+        body = nodes.nil(form.at)
         if form.items:
-            body = self.node(Form("list", form.start, form.end, form.items), inner, target)
+            body = self.node(Form("list", form.at, form.items), inner, target)
         return nodes.Fn(
-            form.start, form.end, self.fresh("f"), "", params, tail, body, target.used,
-            self.source.text[form.start : form.end], scope.visible(),
+            form.at, self.fresh("f"), "", params, tail, body, target.used,
+            self.source.part(form.at), scope.visible(),
         )  # fmt: skip
 
 
@@ -361,5 +379,5 @@ def fold_collection(node: nodes.Collect) -> Node:
     """A literal of constants is a constant."""
     if all(isinstance(item, nodes.Const) for item in node.items):
         values = [item.value for item in node.items if isinstance(item, nodes.Const)]
-        return nodes.Const(node.start, node.end, library.collect(node.kind, values))
+        return nodes.Const(node.at, library.collect(node.kind, values))
     return node

@@ -31,6 +31,7 @@ from holdfast.lang.api import (
     ToolRecord,
     Usage,
     Value,
+    over_limit,
 )
 from holdfast.lang.channel import Channel, FrameTooLarge, Message, ProtocolError
 from holdfast.lang.portable import named_input
@@ -249,10 +250,8 @@ class Conversation:
         try:
             self._send({"op": "answer", "n": number, **reply})
         except FrameTooLarge as error:
-            refusal = LangError(
-                "memory_exceeded",
-                f"a result does not fit into a frame: {error}",
-                details={"limit": "tool_result_bytes"},
+            refusal = over_limit(
+                "tool_result_bytes", f"a result does not fit into a frame: {error}"
             )
             self._send({"op": "answer", "n": number, "error": refusal.as_dict()})
 
@@ -336,7 +335,7 @@ def job(
         "op": "job",
         "source": source,
         "context": {name: wire.encode(named_input(context, name)) for name in mentioned(source)},
-        "memory": wire.encode_memory(memory),
+        "memory": wire.encode_all(memory),
         "history": [wire.encode(value) for value in history],
         "limits": {name: n for name, n in vars(limits).items() if n != _DEFAULTS[name]},
         "tools": tools,

@@ -40,13 +40,12 @@ def check_name(an: Analyser, form: Form) -> None:
 def _hold(an: Analyser, value: Node, out: Bindings) -> nodes.Local:
     name = an.fresh()
     out.append((name, value))
-    return nodes.Local(value.start, value.end, name)
+    return nodes.Local(value.at, name)
 
 
 def _vector(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Bindings) -> None:
     whole = _hold(an, value, out)
-    start, end = pattern.start, pattern.end
-    items = _hold(an, nodes.BuiltinCall(start, end, "%items", [whole]), out)
+    items = _hold(an, nodes.BuiltinCall(pattern.at, "%items", [whole]), out)
     index, forms = 0, list(pattern.items)
     while forms:
         form = forms.pop(0)
@@ -55,10 +54,10 @@ def _vector(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Binding
                 an.problem("unsupported_pattern", "& needs a name after it", form)
                 return
             rest = forms.pop(0)
-            at = nodes.Const(start, end, index)
-            tail: Node = nodes.BuiltinCall(start, end, "%rest", [items, at])
+            at = nodes.Const(pattern.at, index)
+            tail: Node = nodes.BuiltinCall(pattern.at, "%rest", [items, at])
             if rest.kind == "map":
-                tail = nodes.BuiltinCall(start, end, "%kwargs", [tail])
+                tail = nodes.BuiltinCall(pattern.at, "%kwargs", [tail])
             bind_pattern(an, scope, rest, tail, out)
         elif form.word:
             if form.word != "as" or not forms or forms[0].kind != "symbol":
@@ -68,8 +67,8 @@ def _vector(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Binding
                 return
             bind_pattern(an, scope, forms.pop(0), whole, out)
         else:
-            at = nodes.Const(form.start, form.end, index)
-            item = nodes.BuiltinCall(form.start, form.end, "%item", [items, at])
+            at = nodes.Const(form.at, index)
+            item = nodes.BuiltinCall(form.at, "%item", [items, at])
             bind_pattern(an, scope, form, item, out)
             index += 1
 
@@ -77,7 +76,7 @@ def _vector(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Binding
 def _map(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Bindings) -> None:
     pairs = list(zip(pattern.items[::2], pattern.items[1::2], strict=True))
     source = "%associative" if any(not left.word for left, _ in pairs) else "%map"
-    whole = _hold(an, nodes.BuiltinCall(pattern.start, pattern.end, source, [value]), out)
+    whole = _hold(an, nodes.BuiltinCall(pattern.at, source, [value]), out)
     defaults: dict[str, Form] = {}
     for left, right in pairs:
         if left.word == "or":
@@ -126,8 +125,8 @@ def _names(
         if not name or form.kind not in ("symbol", "value"):
             an.problem("unsupported_pattern", f":{word} takes names", form)
             continue
-        key = nodes.Const(form.start, form.end, library.key_for(word, name))
-        symbol = Form("symbol", form.start, form.end, name=name)
+        key = nodes.Const(form.at, library.key_for(word, name))
+        symbol = Form("symbol", form.at, name=name)
         _entry(an, scope, symbol, key, whole, defaults.get(name), out)
 
 
@@ -143,5 +142,5 @@ def _entry(
     args = [whole, key]
     if default is not None:
         args.append(an.node(default, scope))
-    found = nodes.BuiltinCall(pattern.start, pattern.end, "%lookup", args)
+    found = nodes.BuiltinCall(pattern.at, "%lookup", args)
     bind_pattern(an, scope, pattern, found, out)

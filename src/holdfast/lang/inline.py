@@ -13,13 +13,14 @@ from typing import Any
 
 from holdfast.lang import emit, library, nodes
 from holdfast.lang.nodes import Node
+from holdfast.lang.reader import At
 from holdfast.lang.values import Keyword
 from holdfast.lang.writer import Writer
 
 SMALL = 2**62
 
 
-def builtin_call(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr:
+def builtin_call(tr: Writer, node: nodes.BuiltinCall, at: At) -> ast.expr:
     """The call of a built-in, in place where that is faster."""
     handler = _INLINE.get((node.name, len(node.args)))
     if handler is not None:
@@ -30,20 +31,20 @@ def builtin_call(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr:
     return plain(tr, node.name, args, at)
 
 
-def plain(tr: Writer, name: str, args: list[ast.expr], at: emit.At) -> ast.expr:
+def plain(tr: Writer, name: str, args: list[ast.expr], at: At) -> ast.expr:
     if not library.is_flat(name):
         tr.frame.flat = False
     return emit.call(tr.builtin(name, at), args, at)
 
 
-def keyword_call(tr: Writer, node: nodes.Call, at: emit.At) -> ast.expr:
+def keyword_call(tr: Writer, node: nodes.Call, at: At) -> ast.expr:
     """`(:key m)` and `(:key m default)`."""
     assert isinstance(node.target, nodes.Const)
-    key = nodes.Const(node.start, node.end, node.target.value)
+    key = nodes.Const(node.at, node.target.value)
     if len(node.args) not in (1, 2):
         args = tr.args(node.args)
         return emit.call("k_keyword_arity", [tr.constant(key.value, at), *args], at)
-    lookup = nodes.BuiltinCall(node.start, node.end, "get", [node.args[0], key, *node.args[1:]])
+    lookup = nodes.BuiltinCall(node.at, "get", [node.args[0], key, *node.args[1:]])
     return builtin_call(tr, lookup, at)
 
 
@@ -56,7 +57,7 @@ def _is_small(node: Node) -> bool:
     return type(value) is int and abs(value) < SMALL
 
 
-def _again(value: ast.expr, at: emit.At) -> ast.expr:
+def _again(value: ast.expr, at: At) -> ast.expr:
     """A fresh node for a second use of a name or constant."""
     if isinstance(value, ast.Name):
         return emit.name(value.id, at)
@@ -64,13 +65,13 @@ def _again(value: ast.expr, at: emit.At) -> ast.expr:
     return emit.constant(value.value, at)
 
 
-def _on_integers(make: Callable[[list[ast.expr], emit.At], ast.expr]) -> Inliner:
+def _on_integers(make: Callable[[list[ast.expr], At], ast.expr]) -> Inliner:
     """What `make` emits where all operands are integers, else the call.
 
     Where a literal operand is no small integer, or all are literals, nothing would be gained.
     """
 
-    def inline(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+    def inline(tr: Writer, node: nodes.BuiltinCall, at: At) -> ast.expr | None:
         if any(isinstance(each, nodes.Const) and not _is_small(each) for each in node.args):
             return None
         held = [tr.hold(value, at) for value in tr.args(node.args)]
@@ -101,18 +102,18 @@ def _sign(operator: type[ast.cmpop]) -> Inliner:
 
 
 def _parity(odd: int) -> Inliner:
-    def make(of: list[ast.expr], at: emit.At) -> ast.expr:
+    def make(of: list[ast.expr], at: At) -> ast.expr:
         rest = emit.binary(of[0], ast.Mod(), emit.constant(2, at), at)
         return emit.compare(rest, ast.Eq(), emit.constant(odd, at), at)
 
     return _on_integers(make)
 
 
-def _product(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+def _product(tr: Writer, node: nodes.BuiltinCall, at: At) -> ast.expr | None:
     return _arithmetic(ast.Mult)(tr, node, at) if any(map(_is_small, node.args)) else None
 
 
-def _modulo(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+def _modulo(tr: Writer, node: nodes.BuiltinCall, at: At) -> ast.expr | None:
     divisor = _literal(node.args[1])
     positive = type(divisor) is int and 0 < divisor < SMALL
     return _arithmetic(ast.Mod)(tr, node, at) if positive else None
@@ -121,7 +122,7 @@ def _modulo(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None
 def _equality(positive: bool) -> Inliner:
     """By identity with nil, booleans and keywords, by Python's equality with texts."""
 
-    def inline(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+    def inline(tr: Writer, node: nodes.BuiltinCall, at: At) -> ast.expr | None:
         for index in (0, 1):
             value = _literal(node.args[index])
             same: ast.cmpop = ast.Is() if positive else ast.IsNot()
@@ -139,7 +140,7 @@ def _equality(positive: bool) -> Inliner:
 
 
 def _is_constant(value: object, positive: bool) -> Inliner:
-    def inline(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+    def inline(tr: Writer, node: nodes.BuiltinCall, at: At) -> ast.expr | None:
         operator: ast.cmpop = ast.Is() if positive else ast.IsNot()
         if isinstance(node.args[0], nodes.Const):
             return emit.constant((node.args[0].value is value) is positive, at)
@@ -148,15 +149,15 @@ def _is_constant(value: object, positive: bool) -> Inliner:
     return inline
 
 
-def _not(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+def _not(tr: Writer, node: nodes.BuiltinCall, at: At) -> ast.expr | None:
     return emit.negate(tr.test(node.args[0]), at)
 
 
-def _identity(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+def _identity(tr: Writer, node: nodes.BuiltinCall, at: At) -> ast.expr | None:
     return tr.expr(node.args[0])
 
 
-def _get(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+def _get(tr: Writer, node: nodes.BuiltinCall, at: At) -> ast.expr | None:
     """A literal key in a map that has it is one subscript."""
     key = _literal(node.args[1])
     if not (type(key) is Keyword or type(key) is str) or isinstance(node.args[0], nodes.Const):
@@ -173,7 +174,7 @@ def _get(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
     return emit.choose(emit.is_kind(container, "k_dict", at), found, slow, at)
 
 
-def _first(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
+def _first(tr: Writer, node: nodes.BuiltinCall, at: At) -> ast.expr | None:
     if isinstance(node.args[0], nodes.Const):
         return None
     value = tr.hold(tr.expr(node.args[0]), at)
@@ -182,7 +183,7 @@ def _first(tr: Writer, node: nodes.BuiltinCall, at: emit.At) -> ast.expr | None:
     return emit.choose(test, fast, plain(tr, "first", [_again(value, at)], at), at)
 
 
-Inliner = Callable[[Writer, nodes.BuiltinCall, emit.At], "ast.expr | None"]
+Inliner = Callable[[Writer, nodes.BuiltinCall, At], "ast.expr | None"]
 
 _INLINE: Mapping[tuple[str, int], Inliner] = {
     ("+", 2): _arithmetic(ast.Add),

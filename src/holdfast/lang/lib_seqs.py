@@ -7,7 +7,6 @@ Everything is an eager vector. Maps and sets have no positions, so they are refu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.callables import as_function
@@ -304,27 +303,23 @@ def zip_(one: Value, other: Value) -> Items:
 
 
 def range_(first: Value, *rest: Value) -> Items:
-    args = (first, *rest)
-    start: Any = 0
-    step: Any = 1
-    if len(args) == 1:
-        end = args[0]
-    else:
-        start, end = args[0], args[1]
-        step = args[2] if len(args) == 3 else 1
+    start, end = (first, rest[0]) if rest else (0, first)
+    step = rest[1] if len(rest) == 2 else 1
     for each in (start, end, step):
         number("range", each)
     if step == 0:
         if start == end:
             return ()
         raise LangError("memory_exceeded", "range with a step of 0 never ends")
-    size = (end - start) / step if not all(type(x) is int for x in (start, end, step)) else 0
-    if size == 0 and all(type(x) is int for x in (start, end, step)):
+    whole = all(type(each) is int for each in (start, end, step))
+    if whole:
         size = len(range(start, end, step)) if abs(end - start) < 2**62 else 2**62
+    else:
+        size = (end - start) / step
     if size != size or size > ACTIVE.get().limits.range_items:
         refuse_size("range_items", "the range")
     grow(max(int(size), 0) * 3)
-    if all(type(x) is int for x in (start, end, step)):
+    if whole:
         return tuple(range(start, end, step))
     found = []
     index, value = 0, start

@@ -17,15 +17,7 @@ from holdfast.lang.lib_seqs import count_arg, made
 from holdfast.lang.meter import ACTIVE, refuse_size, text_size
 from holdfast.lang.printer import display, readable
 from holdfast.lang.regexes import groups, input_of, regex_of, split_text
-from holdfast.lang.values import (
-    Keyword,
-    Regex,
-    Symbol,
-    graphemes,
-    keyword,
-    seq_items,
-    type_name,
-)
+from holdfast.lang.values import Keyword, Regex, Symbol, graphemes, keyword, seq_items, type_name
 
 WHITE = " \t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008"
 WHITE += "\u2009\u200a\u2028\u2029\u205f\u3000"

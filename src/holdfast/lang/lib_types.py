@@ -13,15 +13,7 @@ from typing import Any
 from holdfast.lang.api import Value
 from holdfast.lang.meter import spend
 from holdfast.lang.printer import display
-from holdfast.lang.values import (
-    Entry,
-    as_key,
-    elements,
-    graphemes,
-    keyword,
-    type_name,
-    unkey,
-)
+from holdfast.lang.values import Entry, as_key, elements, graphemes, keyword, type_name, unkey
 
 
 def identity(value: Value) -> Value:
@@ -58,7 +50,7 @@ def describe(value: Value) -> Table:
 
     Of a collection at most `ROWS_SCANNED` items are looked at and `KEYS_SHOWN` keys shown.
     """
-    found: Table = {"type": _kind(value)}
+    found: Table = {"type": kind_name(value)}
     if type(value) is dict:
         found["count"] = len(value)
         found["keys"] = _keys([value], present=False)
@@ -83,12 +75,12 @@ def _keyed(found: Table) -> Table:
     return {keyword(name): item for name, item in found.items()}
 
 
-def _kind(value: Value) -> str:
+def kind_name(value: Value) -> str:
     return _KINDS.get(type(value)) or type_name(value)
 
 
 def _histogram(items: list[Value]) -> Table:
-    return dict(Counter(map(_kind, items)))
+    return dict(Counter(map(kind_name, items)))
 
 
 def _keys(rows: list[Value], *, present: bool) -> Table:

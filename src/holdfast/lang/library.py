@@ -17,15 +17,7 @@ from holdfast.lang.api import LangError, Value
 from holdfast.lang.callables import lookup
 from holdfast.lang.lib_control import destructured
 from holdfast.lang.lib_strings import reverse_text
-from holdfast.lang.values import (
-    Symbol,
-    as_key,
-    equal,
-    keyword,
-    make_set,
-    type_name,
-    unkey,
-)
+from holdfast.lang.values import Symbol, as_key, equal, keyword, make_set, type_name, unkey
 
 UNSHADOWABLE = frozenset({"if", "def", "do", "recur", "quote", "var"})
 WHERE_OPERATORS = tuple(lib_functions.WHERE)
@@ -325,17 +317,21 @@ def catalogue() -> dict[str, dict[str, Any]]:
     """Every built-in as plain data, for `doc` and its kin."""
     found = {}
     for row in ROWS.values():
-        if row.group == "hidden":
-            continue
-        aliases = tuple(space for space, groups in NAMESPACES.items() if row.group in groups)
-        found[row.name] = {
-            "name": row.name,
-            "group": row.group,
-            "aliases": aliases,
-            "usage": row.usage,
-            "doc": row.doc,
-            "cost": row.cost.partition(" ")[0] if row.helper else row.cost,
-            "example": row.example,
-            "value": row.value,
-        }
+        if row.group != "hidden":
+            found[row.name] = about(
+                row.name,
+                row.group,
+                row.doc,
+                aliases=tuple(space for space, groups in NAMESPACES.items() if row.group in groups),
+                usage=row.usage,
+                cost=row.cost.partition(" ")[0] if row.helper else row.cost,
+                example=row.example,
+                value=row.value,
+            )
     return found
+
+
+def about(name: str, group: str, doc: str, **known: Any) -> dict[str, Any]:
+    """What `doc` and its kin say of one name; what is not known is empty."""
+    blank = {"aliases": (), "usage": "", "cost": "", "example": "", "value": ""}
+    return {"name": name, "group": group, "doc": doc, **blank, **known}

@@ -14,9 +14,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from re import (  # type: ignore[attr-defined]  # the only way to see nested quantifiers
-    _constants as _op,
-)
+from re import _constants as _op  # type: ignore[attr-defined]  # the only way to see nested quantifiers
 from re import _parser  # type: ignore[attr-defined]  # as above
 from typing import Any
 

@@ -17,12 +17,13 @@ from types import TracebackType
 from typing import Any
 
 from holdfast.lang import library
-from holdfast.lang.api import Host, LangError, Limits, Miss, Result, Tool, Usage, Value
+from holdfast.lang.api import Host, LangError, Limits, Miss, Result, Tool, Usage, Value, over_limit
 from holdfast.lang.compiler import CodeCache, compile_source
 from holdfast.lang.link import Linker
 from holdfast.lang.machine import Ending, Machine
 from holdfast.lang.meter import ACTIVE
 from holdfast.lang.portable import bounded, measured_bytes
+from holdfast.lang.reader import At, Source
 from holdfast.lang.values import Reduced
 
 HISTORY_DEPTH = 3
@@ -156,21 +157,16 @@ _DEPTH = _Depth()
 def _translate(machine: Machine, error: Exception) -> LangError:
     """The error of the language that an error of Python stands for. Leaks no host text."""
     if isinstance(error, RecursionError):
-        found = LangError(
-            "memory_exceeded",
+        found = over_limit(
+            "depth",
             "the recursion depth is exceeded (stack overflow)",
             hint="use loop and recur, or reduce",
-            details={"limit": "depth"},
         )
     elif isinstance(error, NameError):
         name = machine.names.get(getattr(error, "name", "") or "", "a name")
         found = LangError("unbound_var", f"{name} is not defined yet", hint="move its def up")
     elif isinstance(error, MemoryError):
-        found = LangError(
-            "memory_exceeded",
-            "the process is out of memory",
-            details={"limit": "memory_bytes"},
-        )
+        found = over_limit("memory_bytes", "the process is out of memory")
     elif isinstance(error, TypeError) and (match := _ARITY.match(str(error))):
         found = _arity_error(machine, match)
     elif isinstance(error, OverflowError | ZeroDivisionError | FloatingPointError):
@@ -203,19 +199,18 @@ def _arity_error(machine: Machine, match: re.Match[str]) -> LangError:
 
 def _locate(machine: Machine, error: LangError, trace: TracebackType | None) -> None:
     """Find the innermost form: the last frame of translated code knows it by its line."""
-    best: tuple[Any, int, int] | None = None
+    best: tuple[Source, At] | None = None
     while trace is not None:
         code = trace.tb_frame.f_code
         source = machine.sources.get(code.co_filename)
         if source is not None:
-            start, end = _span(code, trace.tb_lasti)
-            best = (source, start, end)
+            best = source, _span(code, trace.tb_lasti)
         trace = trace.tb_next
     if best is not None:
-        best[0].locate(error, best[1], best[2])
+        best[0].locate(error, best[1])
 
 
-def _span(code: Any, instruction: int) -> tuple[int, int]:
+def _span(code: Any, instruction: int) -> At:
     """Source offsets of an instruction; lines of emitted code are offsets + 1."""
     for index, (line, end_line, _, _) in enumerate(code.co_positions()):
         if index * 2 == instruction:
@@ -271,15 +266,8 @@ def catalogue(machine: Machine, tools: Mapping[str, Tool]) -> dict[str, dict[str
     found = library.catalogue()
     for tool in tools.values():
         name = f"tool/{tool.name}"
-        found[name] = {
-            "name": name, "group": "tool", "aliases": (), "usage": f"(tool/{tool.name} {{…}})",
-            "doc": " ".join(filter(None, [tool.signature, tool.doc])), "cost": "host",
-            "example": "", "value": "",
-        }  # fmt: skip
+        text = " ".join(filter(None, [tool.signature, tool.doc]))
+        found[name] = library.about(name, "tool", text, usage=f"({name} {{…}})", cost="host")
     for name in machine.names.values():
-        found.setdefault(
-            name,
-            {"name": name, "group": "user", "aliases": (), "usage": "", "doc": "A definition.",
-             "cost": "", "example": "", "value": ""},
-        )  # fmt: skip
+        found.setdefault(name, library.about(name, "user", "A definition."))
     return found

@@ -19,6 +19,7 @@ import threading
 from codecs import utf_16_le_encode
 from collections.abc import Callable, Iterable
 from functools import cmp_to_key
+from operator import attrgetter, is_
 from types import FunctionType
 from typing import Any
 from weakref import WeakValueDictionary
@@ -182,7 +183,7 @@ def _wrap(value: Value) -> Any:
     if kind is tuple or kind is Entry:
         spend(len(value))
         items = tuple(as_key(item) for item in value)
-        if all(map(_is_same, items, value)) and not _holds_tuple(items):
+        if all(map(is_, items, value)) and not _holds_tuple(items):
             return items
         return Key(value, ("vector", items))
     if kind is dict:
@@ -191,10 +192,6 @@ def _wrap(value: Value) -> Any:
     if kind is Key:
         raise AssertionError("a key is never wrapped twice")
     return value
-
-
-def _is_same(one: object, other: object) -> bool:
-    return one is other
 
 
 def _holds_tuple(items: tuple[Any, ...]) -> bool:
@@ -332,17 +329,13 @@ def order(one: Value, other: Value) -> int:
 _ORDER = cmp_to_key(order)
 
 
-def _name(key: Keyword) -> str:
-    return key.name
-
-
 def sorted_keys(keys: Iterable[Any]) -> list[Any]:
     """Keys as stored, in the order views show. Charges the sort."""
     found = list(keys)
     spend(len(found))
     kinds = set(map(type, found))
     if kinds == {Keyword}:
-        found.sort(key=_name)
+        found.sort(key=attrgetter("name"))
     elif kinds == {str} or kinds == {int}:
         found.sort()
     elif found:

@@ -49,7 +49,6 @@ _LIMITS = Limits()  # made once: decoding is on the path of every tool call
 _FIELDS = frozenset({type(None), bool, int, float, str})
 _NUMERIC = frozenset({int, float})
 _NUMBERS = {"Inf": math.inf, "-Inf": -math.inf, "NaN": math.nan}
-Revive = Callable[[str, dict[str, Value]], Value]
 
 
 # --- out -----------------------------------------------------------------------------------------
@@ -195,17 +194,15 @@ def _making(name: str, args: tuple[Value, ...]) -> tuple[str, Mapping[str, Value
 # --- in ------------------------------------------------------------------------------------------
 
 
-def keep_functions(source: str, env: dict[str, Value]) -> Value:
-    """Functions stay text: what a parent does with what a worker or a journal says."""
-    return Stored(source, env)
+def decode(data: Any, *, limits: Limits | None = None) -> Value:
+    """The value of JSON-safe data. Raises `LangError` `type_error` for what is no encoding.
+
+    Functions stay text: nothing that a worker or a journal says is compiled by who reads it.
+    """
+    return _decode(data, 0, limits or _LIMITS)
 
 
-def decode(data: Any, *, revive: Revive = keep_functions, limits: Limits | None = None) -> Value:
-    """The value of JSON-safe data. Raises `LangError` `type_error` for what is no encoding."""
-    return _decode(data, 0, revive, limits or _LIMITS)
-
-
-def _decode(data: Any, depth: int, revive: Revive, limits: Limits) -> Value:
+def _decode(data: Any, depth: int, limits: Limits) -> Value:
     if depth > DEPTH_MAX:
         raise LangError("type_error", f"data is nested deeper than {DEPTH_MAX}")
     kind = type(data)
@@ -216,15 +213,13 @@ def _decode(data: Any, depth: int, revive: Revive, limits: Limits) -> Value:
     if kind is list or kind is tuple:
         if _as_they_are(data, depth):
             return tuple(map(dict.copy, data))
-        return tuple([_decode(item, depth + 1, revive, limits) for item in data])
+        return tuple([_decode(item, depth + 1, limits) for item in data])
     if kind is not dict:
         raise LangError("type_error", f"a {kind.__name__} is no encoded value")
     tag = next(iter(data), "") if len(data) <= 2 else ""
     if type(tag) is str and tag.startswith("$"):
-        return _decode_tagged(tag, data, depth, revive, limits)
-    return {
-        _decode_key(key): _decode(item, depth + 1, revive, limits) for key, item in data.items()
-    }
+        return _decode_tagged(tag, data, depth, limits)
+    return {_decode_key(key): _decode(item, depth + 1, limits) for key, item in data.items()}
 
 
 def _decode_key(key: Any) -> Any:
@@ -233,18 +228,16 @@ def _decode_key(key: Any) -> Any:
     return keyword(key[1:]) if len(key) > 1 and key[0] == ":" else whole(key)
 
 
-def _decode_tagged(
-    tag: str, data: dict[str, Any], depth: int, revive: Revive, limits: Limits
-) -> Value:
+def _decode_tagged(tag: str, data: dict[str, Any], depth: int, limits: Limits) -> Value:
     body = data[tag]
 
     def below(item: Any) -> Value:
-        return _decode(item, depth + 1, revive, limits)
+        return _decode(item, depth + 1, limits)
 
     if tag == "$fn":
         env = data.get("env", {})
         if type(body) is str and type(env) is dict and set(data) <= {"$fn", "env"}:
-            return revive(body, {name: below(item) for name, item in env.items()})
+            return Stored(body, {name: below(item) for name, item in env.items()})
     elif len(data) == 1:
         if tag in ("$str", "$sym", "$var", "$regex") and type(body) is str:
             return _decode_text(tag, body, limits)
@@ -299,13 +292,12 @@ def _spread(keys: list[Any]) -> list[Any]:
     return keys
 
 
-# --- state between turns -------------------------------------------------------------------------
+# --- definitions, inputs and arguments -----------------------------------------------------------
 
 
-def encode_memory(memory: Mapping[str, Value]) -> dict[str, Any]:
-    return {name: encode(value) for name, value in memory.items()}
+def encode_all(values: Mapping[str, Value]) -> dict[str, Any]:
+    return {name: encode(value) for name, value in values.items()}
 
 
-def decode_memory(data: Mapping[str, Any], limits: Limits | None = None) -> dict[str, Value]:
-    """Definitions of an earlier turn; functions stay `Stored` until a run uses them."""
-    return {name: decode(item, revive=keep_functions, limits=limits) for name, item in data.items()}
+def decode_all(data: Mapping[str, Any], limits: Limits | None = None) -> dict[str, Value]:
+    return {name: decode(item, limits=limits) for name, item in data.items()}
