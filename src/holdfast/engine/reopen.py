@@ -1,8 +1,8 @@
 """The use case of reopening: a failed goal gets another chance, without losing what is done.
 
 A plan that failed stays failed. Its tasks go into the next revision: what succeeded stays that way,
-what failed is ready for a fresh take on the goal's tip, what was blocked still waits. Kept work of a
-failed take stays on the branch until other work is accepted.
+what failed is ready for a fresh take on the goal's tip, what was blocked still waits. Kept work of
+a failed take stays on the branch until other work is accepted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def reopen(tx: Tx, goal_id: int, *, reason: str = "", budget: Budget | None = No
         )
     broken = _broken(tx, goal, plans)
     _raise_budget(tx, goal, budget or Budget())
-    failed = [row for row in tx.all("task.of_plan", plan=broken["id"]) if row["state"] == "failed"]
+    tasks = tx.all("task.of_plan", plan=broken["id"])
     plan_id = draft(tx, goal_id, broken["source"])
     tx.run("task.inherit", before=broken["id"], plan=plan_id)
     event = "decompose" if broken["source"] == "planning" else "reopen"
@@ -40,7 +40,7 @@ def reopen(tx: Tx, goal_id: int, *, reason: str = "", budget: Budget | None = No
     for event in ("propose", "approve"):
         plan = need(tx, "plan", id=plan_id)
         move_plan(tx, plan, plan["state"], event, reason=f"goes on after plan {broken['revision']}")
-    for task in failed:
+    for task in (row for row in tasks if row["state"] == "failed"):
         move_task(tx, task, "reopen", reason=reason, statement="reopen")
         if tx.all("task.unmet", id=task["id"]):
             move_task(tx, need(tx, "task", id=task["id"]), "block")
@@ -59,9 +59,8 @@ def _broken(tx: Tx, goal: Row, plans: list[Row]) -> Row:
     broken, tasks = plans[-1], tx.all("task.of_plan", plan=plans[-1]["id"])
     gone = [f"task {row['id']} ({row['key']})" for row in tasks if row["state"] == "cancelled"]
     if broken["state"] != "failed" or gone:
-        what = f"{gone[0]} was cancelled"
-        if broken["state"] != "failed":
-            what = f"its plan is {broken['state']}"
+        over = broken["state"]
+        what = f"{gone[0]} was cancelled" if over == "failed" else f"its plan is {over}"
         raise Refused(
             f"goal {goal['id']} cannot go on: {what}, and that is final",
             hint='start another goal: holdfast run "…" --plan FILE',
@@ -74,7 +73,7 @@ def _raise_budget(tx: Tx, goal: Row, wanted: Budget) -> None:
     """Give the goal its new limits; refuses when what is spent is not below them."""
     now = budget_of(goal)
     tokens, usd = wanted.tokens or now.tokens, wanted.usd or now.usd
-    spent, _, _ = committed(tx, goal["id"])
+    spent = committed(tx, goal["id"])[0]
     spent_usd = (spent.cost_nusd or 0) / 1e9
     if (tokens and spent.tokens >= tokens) or (usd and spent_usd >= usd):
         raise Refused(
