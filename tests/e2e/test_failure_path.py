@@ -176,6 +176,7 @@ def test_a_failed_goal_is_reopened_and_goes_on_with_what_succeeded(cli: Cli) -> 
     kept = git(cli.repo, "rev-parse", branch)
     assert git(cli.repo, "show", f"{branch}:c.txt") == "bad"
     assert cli("goal", "show", "1").out.count("holdfast goal reopen 1") == 1
+    assert cli("goal", "reopen", "1", "--budget-usd", "nan").code == 2
     for _ in range(2):
         reopened = cli("goal", "reopen", "1", "--reason", "once more", "--json")
         assert (reopened.code, reopened.result["state"]) == (0, "executing"), reopened.err

@@ -123,7 +123,7 @@ def test_a_goal_that_is_undone_or_being_undone_stays_as_it_is(desk: Desk) -> Non
 def test_a_rejected_plan_or_a_cancelled_task_cannot_go_on(desk: Desk) -> None:
     rejected = desk.call(submit, GOAL, PlanSpec(tasks=(task(),), source="person"), review=True)
     desk.call(reject, 1, reason="no")
-    with pytest.raises(Refused, match="plan 1 of goal 1 is rejected"):
+    with pytest.raises(Refused, match="its plan is rejected, and that is final"):
         desk.call(reopen, rejected)
     goal = desk.goal(task("a", policy=ONE_TAKE), task("b", policy=ONE_TAKE))
     desk.work("failed", **LOGIC)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 
 from holdfast.app import App
+from holdfast.app.goals import policy
 from holdfast.cli import pages
 from holdfast.cli.common import add_place, need_number, opened
 from holdfast.cli.console import Console
@@ -29,12 +30,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("goal", nargs="?", type=int, help="the goal's number")
     add_place(parser)
     parser.add_argument("--reason", default="", help="why it is reopened; recorded")
-    parser.add_argument("--budget-usd", type=float, default=0.0, metavar="X", help="its new limit")
-    parser.add_argument("--budget-tokens", type=int, default=0, metavar="N", help="its new limit")
+    parser.add_argument("--budget-usd", type=float, metavar="X", help="its new limit")
+    parser.add_argument("--budget-tokens", type=int, metavar="N", help="its new limit")
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    with opened(arguments, console, quiet=True) as app:
+    flags = {name: getattr(arguments, name) for name in ("budget_usd", "budget_tokens")}
+    with opened(arguments, console, quiet=True, flags=flags) as app:
         if arguments.verb == "list":
             rows = app.engine.read(goals)
             console.emit({"type": "goals", "goals": rows})
@@ -52,5 +54,6 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _reopen(app: App, number: int, arguments: argparse.Namespace) -> None:
-    budget = Budget(tokens=arguments.budget_tokens, usd=arguments.budget_usd)
+    policy(app.settings)  # refuses limits that no run could have
+    budget = Budget(tokens=arguments.budget_tokens or 0, usd=arguments.budget_usd or 0.0)
     app.engine.call(reopen, number, reason=app.redact(arguments.reason), budget=budget)

@@ -1,9 +1,8 @@
 """The use case of reopening: a failed goal gets another chance, without losing what is done.
 
 A plan that failed stays failed. Its tasks go into the next revision: what succeeded stays that way,
-what failed is ready for a fresh take on the goal's tip, what was blocked still waits. The kept work
-of a failed take stays on the branch until other work is accepted. Nothing here works on the goal;
-`resume` does.
+what failed is ready for a fresh take on the goal's tip, what was blocked still waits. Kept work of
+a failed take stays on the branch until other work is accepted.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ def reopen(tx: Tx, goal_id: int, *, reason: str = "", budget: Budget | None = No
     """Let a failed goal go on; returns the plan that goes on. Idempotent until the goal moves.
 
     A limit of `budget` that is not 0 replaces the goal's. Refuses a goal that did not fail, one
-    whose work was undone, and one that could only fail again: its budget is spent, or a task of its
-    plan was cancelled for good.
+    whose work was undone, and one that could only fail again: a spent budget, a cancelled task.
     """
     goal = need(tx, "goal", id=goal_id)
     plans = tx.all("plan.of_goal", goal=goal_id)
@@ -39,16 +37,15 @@ def reopen(tx: Tx, goal_id: int, *, reason: str = "", budget: Budget | None = No
     plan_id = draft(tx, goal_id, broken["source"])
     tx.run("task.inherit", before=broken["id"], plan=plan_id)
     inherit_documents(tx, broken["id"], plan_id)
-    planning = broken["source"] == "planning"
-    move_goal(tx, goal_id, "failed", "decompose" if planning else "reopen", reason=reason)
+    event = "decompose" if broken["source"] == "planning" else "reopen"
+    move_goal(tx, goal_id, "failed", event, reason=reason)
     for event in ("propose", "approve"):
         plan = need(tx, "plan", id=plan_id)
         move_plan(tx, plan, plan["state"], event, reason=f"goes on after plan {broken['revision']}")
-    for task in tasks:
-        if task["state"] == "failed":
-            move_task(tx, task, "reopen", reason=reason, statement="reopen")
-            if tx.all("task.unmet", id=task["id"]):
-                move_task(tx, need(tx, "task", id=task["id"]), "block")
+    for task in (row for row in tasks if row["state"] == "failed"):
+        move_task(tx, task, "reopen", reason=reason, statement="reopen")
+        if tx.all("task.unmet", id=task["id"]):
+            move_task(tx, need(tx, "task", id=task["id"]), "block")
     return plan_id
 
 
@@ -61,21 +58,16 @@ def _broken(tx: Tx, goal: Row, plans: list[Row]) -> Row:
             hint='start another one: holdfast run "…"',
             code="already_undone",
         )
-    broken = plans[-1]
-    if broken["state"] != "failed":
+    broken, tasks = plans[-1], tx.all("task.of_plan", plan=plans[-1]["id"])
+    gone = [f"task {row['id']} ({row['key']})" for row in tasks if row["state"] == "cancelled"]
+    if broken["state"] != "failed" or gone:
+        over = broken["state"]
+        what = f"{gone[0]} was cancelled" if over == "failed" else f"its plan is {over}"
         raise Refused(
-            f"plan {broken['revision']} of goal {goal['id']} is {broken['state']}; "
-            "no task of it failed",
+            f"goal {goal['id']} cannot go on: {what}, and that is final",
             hint='start another goal: holdfast run "…" --plan FILE',
-            code="nothing_failed",
+            code="cannot_go_on",
         )
-    for task in tx.all("task.of_plan", plan=broken["id"]):
-        if task["state"] == "cancelled":
-            raise Refused(
-                f"task {task['id']} ({task['key']}) was cancelled, and that is final",
-                hint='start another goal: holdfast run "…" --plan FILE',
-                code="task_cancelled",
-            )
     return broken
 
 
@@ -83,7 +75,7 @@ def _raise_budget(tx: Tx, goal: Row, wanted: Budget) -> None:
     """Give the goal its new limits; refuses when what is spent is not below them."""
     now = budget_of(goal)
     tokens, usd = wanted.tokens or now.tokens, wanted.usd or now.usd
-    spent, _, _ = committed(tx, goal["id"])
+    spent = committed(tx, goal["id"])[0]
     spent_usd = (spent.cost_nusd or 0) / 1e9
     if (tokens and spent.tokens >= tokens) or (usd and spent_usd >= usd):
         raise Refused(
