@@ -31,7 +31,7 @@ LINES_MAX = {
     "testing": 950,
     "trace": 4_900,
     "web": 600,
-    "worker": 1_350,
+    "worker": 1_400,
 }
 
 KNOWN_AT_THE_TOP = """
