@@ -131,8 +131,8 @@ class Desk:
         )
         return context.preview(self._app, task_id)
 
-    def history(self, task_id: int) -> Json:
-        """Who decided what about a task's context, oldest first."""
+    def history(self, task_id: int | None = None) -> Json:
+        """Who decided what about a task's context, or about any task's, oldest first."""
         found = self._app.engine.read(steering.history, task_id)
         return {"type": "steers", "task": task_id, "steers": found}
 

@@ -23,6 +23,7 @@ from holdfast.cli.pages import (
 
 SHOWN_CHARS = 160
 SAID_LINES_MAX = 4
+CUT = ("length", "content_filter")  # a reply that its model did not end by itself
 
 
 def attempt(page: Page, found: Json, now_ms: int) -> None:
@@ -122,6 +123,7 @@ def _turn(page: Page, turn: Json) -> None:
     page.row(
         (f"turn {turn['turn']}", "bold"),
         ("" if turn.get("state", "done") == "done" else f"  {turn['state']}", "yellow"),
+        (f"  ended by {turn['finish_reason']}" if turn["finish_reason"] in CUT else "", "yellow"),
         right=[(f"{turn['tokens']:>9,} tok  {cost:>8}  {look.span(turn['took_ms']):>7}", "dim")],
         indent=2,
     )

@@ -1,5 +1,6 @@
 """Context: what a task's attempt is shown, why, and the say that people have in it.
 
+holdfast context                              every decision that people made, task by task
 holdfast context preview 7 --tokens 4000      what the next attempt of task 7 gets, and why
 holdfast context pin 7 src/app.py --reason "the bug is here"
 holdfast context exclude 7 "Task notes" --reason "outdated"
@@ -29,11 +30,22 @@ from holdfast.cli.console import Console
 from holdfast.cli.look import line, moment
 from holdfast.errors import Refused
 
-VERBS = ("preview", "pin", "unpin", "exclude", "approve", "diff", "history", "index", "serve")
+VERBS = (
+    "list",
+    "preview",
+    "pin",
+    "unpin",
+    "exclude",
+    "approve",
+    "diff",
+    "history",
+    "index",
+    "serve",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("verb", choices=VERBS)
+    parser.add_argument("verb", nargs="?", choices=VERBS, default="list")
     parser.add_argument(
         "what",
         nargs="?",
@@ -95,6 +107,8 @@ def _do(app: App, arguments: argparse.Namespace) -> Mapping[str, Any]:
     desk = app.desk
     if arguments.verb == "diff":
         return desk.compare(arguments.what, arguments.source)
+    if arguments.verb == "list":
+        return desk.history()
     number = _number(arguments.what)
     match arguments.verb:
         case "pin" | "exclude":
@@ -138,10 +152,13 @@ def _tell(console: Console, found: Mapping[str, Any]) -> None:
                 )
             console.say(found["text"])
         case "steers":
+            if not found["steers"]:
+                console.say("nobody has decided anything; holdfast context preview TASK shows all")
             for row in found["steers"]:
+                of = f"task {row['task_id']}: " if found["task"] is None else ""
                 once = f" (take {row['take']})" if row["take"] else ""
                 console.say(
-                    f"{moment(row['at_ms'])}  {row['verb']} {line(row['source'])}{once}"
+                    f"{moment(row['at_ms'])}  {of}{row['verb']} {line(row['source'])}{once}"
                     f" by {row['author']}: {row['reason']}"
                 )
         case _:

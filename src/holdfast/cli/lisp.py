@@ -2,7 +2,7 @@
 
     holdfast lisp eval -e '(+ 1 2)'            one program in a walled process; or a file, or -
     holdfast lisp eval f.lisp --data rows.json inputs are read as data/name in the program
-    holdfast lisp repl                         definitions stay; *1 *2 *3 are the last results
+    holdfast lisp [repl]                       definitions stay; *1 *2 *3 are the last results
     holdfast lisp manual                       forms, built-ins and limits, as docs/lisp.md
     holdfast lisp cases cases.json --json      {"passed": n, "failed": […], "skipped": n}
 
@@ -30,7 +30,8 @@ LEVELS = ("none", "rlimits", "seccomp", "landlock+seccomp")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    parser.set_defaults(verb="repl", wall_s=None, loop_iterations=None, fuel=None)
     run = verbs.add_parser("eval", help="run one program")
     run.add_argument("file", nargs="?", help="a file, or - for standard input")
     run.add_argument("-e", dest="source", help="the program itself")

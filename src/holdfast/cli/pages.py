@@ -89,6 +89,8 @@ def goal(page: Page, found: Json, now_ms: int) -> None:
         page.row(page.mark(each["state"]), (line, "bold"), indent=2)
         for one in each["tasks"]:
             task_tree(page, one, indent=4)
+        if not each["tasks"]:
+            page.row(("reopened: its tasks went into the next plan", "dim"), indent=4)
     page.blank()
     next_steps(page, _after_goal(found))
 
@@ -315,11 +317,14 @@ def _after_goal(found: Json) -> list[tuple[str, str]]:
             (f"holdfast plan approve {proposed[-1]}", f"then: holdfast resume {number}"),
         ]
     done = [each for each in found["plans"] if each["source"] != "undo"]
+    broken = done == found["plans"] and done[-1]["state"] == "failed"
     last = [one for each in done for task in each["tasks"] for one in task["attempts"]][-1:]
     steps = {
         "interrupted": [(f"holdfast resume {number}", "go on at the first step that is missing")],
         "waiting": [("holdfast approval", "what waits for your answer")],
     }.get(found["outcome"], [])
+    if broken:
+        steps = [(f"holdfast goal reopen {number}", f"try again; then: holdfast resume {number}")]
     if last:
         name = last[0]["attempt"]
         steps = [*steps, (f"holdfast attempt show {name}", "its turns, calls and checks")]

@@ -1,5 +1,7 @@
 """The goal's branch in the user's repository: moved forward to the accepted work, never taken away.
 
+Only the kept work of a failed attempt gives way to accepted work, which does not build on it.
+
 The commit's objects were fetched before the attempt settled, so this is one reference update. It is
 done again by `resume` when a process died between settling and showing.
 """
@@ -25,7 +27,7 @@ def show_branch(shop: Workshop, goal: int) -> None:
         return
     repository = Repository.open(Path(row["repository"]))
     try:
-        repository.fetch_branch(shop.home, commit, row["branch"])
+        repository.fetch_branch(shop.home, commit, row["branch"], replaces=row["shown_commit"])
     except (Refused, GitFailed) as error:  # theirs is in the way; `resume` shows it once it is not
         text = f"{error}; the work is at refs/holdfast/goals/{goal}"
         shop.sink.show(Progress(kind="branch", goal=goal, task="", text=text))
