@@ -77,10 +77,10 @@ class GitFailed(Unavailable):
 
     code = "git_failed"
 
-    def __init__(self, arguments: Sequence[str], said: str, hint: str = "") -> None:
+    def __init__(self, arguments: Sequence[str], said: str) -> None:
         self.said = said
         last = said.strip().splitlines()[-1] if said.strip() else "it said nothing"
-        super().__init__(f"git {' '.join(arguments[:2])}: {last}", hint=hint)
+        super().__init__(f"git {' '.join(arguments[:2])}: {last}")
 
 
 @dataclass(frozen=True, kw_only=True)

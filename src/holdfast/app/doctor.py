@@ -32,8 +32,9 @@ SPACE_BYTES_MIN = 200_000_000
 
 def examine(app: App, folder: Path) -> list[Finding]:
     """Every finding, in the order a person would want them. Changes nothing."""
+    version = ".".join(map(str, sys.version_info[:3]))
     return [
-        _python(),
+        _finding("python", "ok", f"Python {version}"),
         _git(),
         _wall(app),
         _repository(folder),
@@ -47,11 +48,6 @@ def examine(app: App, folder: Path) -> list[Finding]:
 
 def _finding(name: str, level: Level, text: str, remedy: str = "", **more: Any) -> Finding:
     return {"name": name, "level": level, "text": text, "remedy": remedy, **more}
-
-
-def _python() -> Finding:
-    version = ".".join(str(part) for part in sys.version_info[:3])
-    return _finding("python", "ok", f"Python {version}")
 
 
 def _git() -> Finding:

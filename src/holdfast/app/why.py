@@ -42,7 +42,7 @@ def why_line(app: App, path: str, line: int, *, goal: int = 0, rev: str = "") ->
     if not trailers:
         return {**found, "attempt": None, "note": "this line is older than the goal"}
     record = app.engine.read(attempt_record, trailers[-1])  # the text above may say anything
-    return {**found, **_described(app, record), "step": _step_of(app, record, blamed)}
+    return {**found, **_described(record), "step": _step_of(app, record, blamed)}
 
 
 def why_attempt(app: App, name: str) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def why_attempt(app: App, name: str) -> dict[str, Any]:
         for step in record.steps
         if step.kind == "decision" and "/move." in step.key and step.result is not None
     ]
-    return {**_described(app, record), "steps": steps, "moves": moves}
+    return {**_described(record), "steps": steps, "moves": moves}
 
 
 def for_an_agent(app: App, session: str, tokens: int) -> str:
@@ -78,7 +78,7 @@ def for_an_agent(app: App, session: str, tokens: int) -> str:
         connection.close()
 
 
-def _described(app: App, record: AttemptRecord) -> dict[str, Any]:
+def _described(record: AttemptRecord) -> dict[str, Any]:
     bundle = msgspec.json.decode(record.bundle, type=Bundle)
     outcome = record.outcome
     return {

@@ -30,18 +30,8 @@ from holdfast.cli.console import Console
 from holdfast.cli.look import line, moment
 from holdfast.errors import Refused
 
-VERBS = (
-    "list",
-    "preview",
-    "pin",
-    "unpin",
-    "exclude",
-    "approve",
-    "diff",
-    "history",
-    "index",
-    "serve",
-)
+STEERING = ("pin", "unpin", "exclude", "approve")
+VERBS = ("list", "preview", *STEERING, "diff", "history", "index", "serve")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

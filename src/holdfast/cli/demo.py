@@ -92,29 +92,26 @@ def _demo(folder: Path, console: Console) -> int:
         console.say(f"   the process ended with signal {SIGKILL:d}")
         console.say("3. Resume")
         result = _child(folder, 0, server, ends=0)
-    model_calls = _calls(folder / "model-calls.log", "sha256")
+    asked = (folder / "model-calls.log").read_text(encoding="utf-8").splitlines()
+    model_calls = Counter(str(json.loads(line)["sha256"]) for line in asked)
     tool_calls = Counter((folder / "tool-calls.log").read_text(encoding="utf-8").splitlines())
     console.say(f"   goal {result['goal']} is {result['state']}, {result['outcome']}")
     console.say(
         f"   {model_calls.total()} model calls, {_repeated(model_calls)} repeated; "
         f"{tool_calls.total()} tool calls, {_repeated(tool_calls)} repeated"
     )
-    return _look_and_undo(
-        folder,
-        repository,
-        console,
-        {
-            "type": "demo",
-            "goal_state": result["state"],
-            "outcome": result["outcome"],
-            "kills": 1,
-            "resumed": result["resumed"],
-            "model_calls": model_calls.total(),
-            "repeated_model_calls": _repeated(model_calls),
-            "tool_calls": tool_calls.total(),
-            "repeated_tool_calls": _repeated(tool_calls),
-        },
-    )
+    found = {
+        "type": "demo",
+        "goal_state": result["state"],
+        "outcome": result["outcome"],
+        "kills": 1,
+        "resumed": result["resumed"],
+        "model_calls": model_calls.total(),
+        "repeated_model_calls": _repeated(model_calls),
+        "tool_calls": tool_calls.total(),
+        "repeated_tool_calls": _repeated(tool_calls),
+    }
+    return _look_and_undo(folder, repository, console, found)
 
 
 def _look_and_undo(
@@ -193,11 +190,6 @@ def _child(folder: Path, kill_at: int, server: ScriptedServer, *, ends: int) -> 
             code="demo_failed",
         )
     return said
-
-
-def _calls(log: Path, key: str) -> Counter[str]:
-    lines = log.read_text(encoding="utf-8").splitlines()
-    return Counter(str(json.loads(line)[key]) for line in lines)
 
 
 def _repeated(calls: Counter[str]) -> int:

@@ -62,12 +62,12 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 def limits_of(arguments: argparse.Namespace) -> Limits:
     from holdfast.lang.api import Limits
 
-    names = ("wall_s", "loop_iterations", "fuel")
-    found = {name: getattr(arguments, name) for name in names}
+    given = {name: getattr(arguments, name) for name in ("wall_s", "loop_iterations", "fuel")}
+    found = {name: each for name, each in given.items() if each is not None}
     for name, each in found.items():
-        if each is not None and not 0 < each < 1e15:
+        if not 0 < each < 1e15:
             raise Refused(f"--{name.replace('_', '-')} must be a number above 0")
-    return replace(Limits(), **{name: each for name, each in found.items() if each is not None})
+    return replace(Limits(), **found)
 
 
 # --- eval ----------------------------------------------------------------------------------------

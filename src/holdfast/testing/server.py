@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from holdfast.adapters.models.replies import canonical_json
@@ -132,14 +131,9 @@ class ScriptedServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close()
-        if error is None and self._http.crashes:
+        if kind is None and self._http.crashes:
             raise self._http.crashes[0]
 
 

@@ -41,7 +41,7 @@ class Shown(Exact, frozen=True):
 
     def changes(self, use_context: bool | None) -> Json:
         """The fields that were sent, by the names of the task's options."""
-        names = ("include_plan", "include_deps", "k", "manual", "tokens", "summary")
+        names = Shown.__struct_fields__
         sent = {name: getattr(self, name) for name in names}
         found = {name: value for name, value in sent.items() if value is not UNSET}
         if "manual" in found:

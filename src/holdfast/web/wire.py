@@ -34,8 +34,8 @@ class BadRequest(Refused):
 
     code = "bad_request"
 
-    def __init__(self, message: str, *, status: int = 400, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
+    def __init__(self, message: str, *, status: int = 400) -> None:
+        super().__init__(message)
         self.http_status = status
 
 

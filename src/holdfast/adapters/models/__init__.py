@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypedDict
 
 from holdfast.adapters.models.hosts import HOSTS, endpoint, missing_extra
-from holdfast.adapters.models.prices import Price, price
+from holdfast.adapters.models.prices import Given, price
 from holdfast.domain.ports import Model
 from holdfast.errors import Refused
 
@@ -26,12 +25,6 @@ _EXAMPLES: Mapping[str, str] = {
 HOSTED = tuple(name for name in HOSTS if name not in _EXAMPLES)
 PROVIDERS = (*_EXAMPLES, *HOSTED)
 REPLAY = "replay"  # the one provider that needs a store, so `App.model` makes it
-
-
-class _Common(TypedDict):
-    redact: Callable[[str], str]
-    timeout_s: float
-    price: Price | None
 
 
 def resolve(
@@ -54,29 +47,29 @@ def resolve(
     if not model:
         hint = f"such as {_EXAMPLES.get(provider, provider + ':NAME')}"
         raise Refused(f"{spec!r} names no model", hint=hint)
-    common = _Common(redact=redact, timeout_s=timeout_s, price=price(spec, prices_file))
+    given = Given(redact=redact, timeout_s=timeout_s, price=price(spec, prices_file))
     # Imported on use: each provider's library costs up to a second, and one is needed.
     if provider == "scripted":
         from holdfast.adapters.models.scripted import ScriptedModel  # noqa: PLC0415  see above
 
-        return ScriptedModel(Path(model), **common)
+        return ScriptedModel(Path(model), **given)
     if provider == "ollama":
         from holdfast.adapters.models.ollama import OllamaModel  # noqa: PLC0415  see above
 
-        return OllamaModel(model, host=environ.get("OLLAMA_HOST", ""), **common)
+        return OllamaModel(model, host=environ.get("OLLAMA_HOST", ""), **given)
     at = endpoint(spec, environ)
     try:
         if provider == "openai":
             from holdfast.adapters.models.openai import OpenAICompatibleModel  # noqa: PLC0415
 
-            return OpenAICompatibleModel(model, at=at, **common)
+            return OpenAICompatibleModel(model, at=at, **given)
         if provider == "anthropic":
             from holdfast.adapters.models.anthropic import AnthropicModel  # noqa: PLC0415
 
-            return AnthropicModel(model, at=at, **common)
+            return AnthropicModel(model, at=at, **given)
         from holdfast.adapters.models.hosted import HostedModel  # noqa: PLC0415  see above
 
-        return HostedModel(provider, model, at=at, environ=environ, **common)
+        return HostedModel(provider, model, at=at, environ=environ, **given)
     except ImportError as error:
         if not HOSTS[provider].extra:  # then it is no extra that is missing
             raise

@@ -7,7 +7,7 @@ Invariant: nothing is taken from this process's environment but what `resolve` w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Unpack
 
 from anthropic import AsyncAnthropic
 from pydantic_ai.models.anthropic import AnthropicModel as WireModel
@@ -17,7 +17,7 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from holdfast.adapters.models import transport
 from holdfast.adapters.models.direct import ListedModel
 from holdfast.adapters.models.hosts import Endpoint
-from holdfast.adapters.models.prices import Price
+from holdfast.adapters.models.prices import Given
 
 VERSION = "2023-06-01"
 
@@ -30,26 +30,16 @@ class AnthropicModel(ListedModel):
 
     _list = "v1/models?limit=1000"
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        at: Endpoint,
-        redact: Callable[[str], str],
-        timeout_s: float,
-        price: Price | None,
-    ) -> None:
+    def __init__(self, model: str, *, at: Endpoint, **given: Unpack[Given]) -> None:
         key = at.key or transport.NO_KEY
         headers = {"X-Api-Key": key, "Anthropic-Version": VERSION}
-        self._client = transport.open_client(at.url, timeout_s=timeout_s, headers=headers)
+        self._client = transport.open_client(at.url, timeout_s=given["timeout_s"], headers=headers)
         sdk = AsyncAnthropic(base_url=at.url, api_key=key, http_client=self._client, max_retries=0)
         super().__init__(
             f"anthropic:{model}",
             WireModel(model, provider=AnthropicProvider(anthropic_client=sdk)),
             endpoint=at.url,
-            redact=redact,
-            timeout_s=timeout_s,
-            price=price,
+            **given,
             settings=AnthropicModelSettings(
                 anthropic_cache_instructions=True,
                 anthropic_cache_tool_definitions=True,

@@ -131,11 +131,8 @@ def classify(status: int, said: str) -> Row:
 
 def malformed(what: str, redact: Callable[[str], str]) -> ModelError:
     """A reply that cannot be read. Transient, because models and proxies garble at random."""
-    return ModelError(
-        f"the model's reply is malformed: {one_line(what, redact)}",
-        failure_class="transient",
-        code="malformed_reply",
-    )
+    said = f"the model's reply is malformed: {one_line(what, redact)}"
+    return ModelError(said, failure_class="transient", code="malformed_reply")
 
 
 def never_sent(what: str, redact: Callable[[str], str], *, allowed: bool) -> ModelError:
@@ -148,21 +145,15 @@ def never_sent(what: str, redact: Callable[[str], str], *, allowed: bool) -> Mod
     )
 
 
-def cut(what: str = "") -> ModelError:
+def cut(what: str) -> ModelError:
     """A reply whose end never came."""
-    return ModelError(
-        f"the model's reply was cut off{': ' + what if what else ''}",
-        failure_class="transient",
-        code="connection_lost",
-    )
+    said = f"the model's reply was cut off: {what}"
+    return ModelError(said, failure_class="transient", code="connection_lost")
 
 
 def timed_out(timeout_s: float) -> ModelError:
-    return ModelError(
-        f"the model did not finish its reply within {timeout_s:g} s",
-        failure_class="transient",
-        code="timeout",
-    )
+    said = f"the model did not finish its reply within {timeout_s:g} s"
+    return ModelError(said, failure_class="transient", code="timeout")
 
 
 def too_large(bytes_max: int) -> ModelError:

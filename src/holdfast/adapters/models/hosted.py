@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, Unpack
 from urllib.parse import urlsplit
 
 from openai import OpenAIError
@@ -27,7 +27,7 @@ from pydantic_ai.settings import ModelSettings
 from holdfast.adapters.models import transport
 from holdfast.adapters.models.direct import DirectModel
 from holdfast.adapters.models.hosts import Endpoint
-from holdfast.adapters.models.prices import Price
+from holdfast.adapters.models.prices import Given
 from holdfast.errors import Refused
 
 Close = Callable[[], Awaitable[None]]
@@ -57,11 +57,9 @@ class HostedModel(DirectModel):
         *,
         at: Endpoint,
         environ: Mapping[str, str],
-        redact: Callable[[str], str],
-        timeout_s: float,
-        price: Price | None,
+        **given: Unpack[Given],
     ) -> None:
-        spec = f"{provider}:{model}"
+        spec, timeout_s = f"{provider}:{model}", given["timeout_s"]
         place = Place(
             provider=provider, key=at.key, url=at.url, timeout_s=timeout_s, environ=environ
         )
@@ -75,9 +73,7 @@ class HostedModel(DirectModel):
             spec,
             wire,
             endpoint=at.url or provider,
-            redact=redact,
-            timeout_s=timeout_s,
-            price=price,
+            **given,
             settings=_settings(wire),
             takes_temperature=not wire.profile.get("openai_supports_reasoning"),
             empty_turns=False,

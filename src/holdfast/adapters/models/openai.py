@@ -7,8 +7,8 @@ asked again.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import Any, Unpack
 
 import httpx2
 from openai import AsyncOpenAI
@@ -19,24 +19,16 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from holdfast.adapters.models import transport
 from holdfast.adapters.models.direct import ListedModel
 from holdfast.adapters.models.hosts import Endpoint
-from holdfast.adapters.models.prices import Price
+from holdfast.adapters.models.prices import Given
 
 
 class OpenAICompatibleModel(ListedModel):
     """One model at one OpenAI-compatible endpoint; see `domain.ports.Model`."""
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        at: Endpoint,
-        redact: Callable[[str], str],
-        timeout_s: float,
-        price: Price | None,
-    ) -> None:
+    def __init__(self, model: str, *, at: Endpoint, **given: Unpack[Given]) -> None:
         key = at.key or transport.NO_KEY
         headers = {"Authorization": f"Bearer {key}"}
-        self._client = transport.open_client(at.url, timeout_s=timeout_s, headers=headers)
+        self._client = transport.open_client(at.url, timeout_s=given["timeout_s"], headers=headers)
         self._client.event_hooks["response"].append(_stream_whole_replies)
         sdk = AsyncOpenAI(base_url=at.url, api_key=key, http_client=self._client, max_retries=0)
         chat = OpenAIChatModel(
@@ -48,9 +40,7 @@ class OpenAICompatibleModel(ListedModel):
             f"openai:{model}",
             chat,
             endpoint=at.url,
-            redact=redact,
-            timeout_s=timeout_s,
-            price=price,
+            **given,
             # Reasoning models refuse a temperature.
             takes_temperature=not chat.profile.get("openai_supports_reasoning"),
         )

@@ -8,11 +8,12 @@ number of 10⁻⁹ US dollars, computed in decimal, so that sums over a journal 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from holdfast.domain.ports import Usage
 from holdfast.errors import Refused
@@ -35,6 +36,14 @@ class Price:
     usd_written: Decimal
     long_above: int = 0
     long: Price | None = None
+
+
+class Given(TypedDict):
+    """What every adapter is made with, whatever it speaks."""
+
+    redact: Callable[[str], str]
+    timeout_s: float
+    price: Price | None
 
 
 def price(model: str, prices_file: Path | None = None) -> Price | None:
