@@ -230,7 +230,6 @@ def work(app: App, goal: int, *, resumed: bool) -> dict[str, Any]:
 
 
 async def _work(app: App, goal: int) -> None:
-    _ = app.sandbox  # refuse before an attempt begins when commands have no wall
     await asyncio.to_thread(show_branch, app, goal)
     task = asyncio.create_task(run_goal(app, goal))
     loop = asyncio.get_running_loop()
