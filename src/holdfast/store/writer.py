@@ -279,15 +279,13 @@ class Writer:
             )
         with translated(self._path):
             try:
-                with self._transaction(wait=wait):
-                    self._take(batch)
-                    self._run_all(batch)
+                self._transaction(self._run_all, batch, wait=wait)
             except _Again:
-                with self._transaction(wait=True):
-                    self._run_each(batch)
+                self._transaction(self._run_each, batch, wait=True)
 
     def _run_all(self, batch: list[_Job[Any]]) -> None:
-        """Run every job, or raise: the only job's error as it is, `_Again` for one of several."""
+        """Take and run every job, or raise: the only job's error as it is, else `_Again`."""
+        self._take(batch)
         tx = Tx(self._connection, self._clock.now_ms())
         try:
             for job in batch:
@@ -312,12 +310,13 @@ class Writer:
                 job.error = error
             execute("RELEASE job")
 
-    @contextmanager
-    def _transaction(self, *, wait: bool) -> Iterator[None]:
+    def _transaction(
+        self, run: Callable[[list[_Job[Any]]], None], batch: list[_Job[Any]], *, wait: bool
+    ) -> None:
         execute = self._connection.execute
         self._begin(wait=wait)
         try:
-            yield
+            run(batch)
             execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
