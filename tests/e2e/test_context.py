@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from e2e.support import make_repo, says, write_script
+from e2e.support import git, make_repo, says, write_script
 from holdfast import cli
 from holdfast.app import App, build, context
 from holdfast.app.goals import Wish, policy, start, work
@@ -194,6 +194,28 @@ def test_an_excluded_file_is_not_shown_by_the_map_either(place) -> None:
     found = context.preview(here.app, 1)
     assert "class SocketPool" not in found["text"]
     assert "excluded by bob: old" in items(found)["src/pool.py"]["reason"]
+
+
+def test_the_map_shows_what_commits_changed_that_speak_of_the_task_and_says_so(place) -> None:
+    here = place(context="curated")
+    (here.repo / "src/colour.py").write_text("def paint():\n    return 'red'\n")
+    git(here.repo, "commit", "-qam", "Keep the socket pools from leaking")
+    here.start()
+    found = context.preview(here.app, 1)
+    reason = items(found)["Repository map"]["reason"]
+    assert "changed by commits that speak of it: src/colour.py: 1 of pool, socket" in reason
+    assert "1: def paint" in found["text"]
+
+
+def test_a_map_whose_history_cannot_be_read_is_shown_without_it(place) -> None:
+    here = place(context="curated")
+    first = git(here.repo, "rev-parse", "HEAD")
+    git(here.repo, "commit", "-q", "--allow-empty", "-m", "Keep the socket pools from leaking")
+    here.start()
+    (here.repo / ".git/objects" / first[:2] / first[2:]).unlink()
+    found = context.preview(here.app, 1)
+    assert "earlier commits (none: git log" in items(found)["Repository map"]["reason"]
+    assert "1: class SocketPool" in found["text"]
 
 
 def test_a_dependency_without_an_output_is_explained_and_never_an_empty_item(place) -> None:

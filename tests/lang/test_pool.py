@@ -89,7 +89,7 @@ def plain(result: Result) -> dict[str, Any]:
         "ending": result.ending,
         "value": None if result.error else wire.encode(result.value),
         "error": result.error and result.error.as_dict(),
-        "memory": wire.encode_memory(result.memory),
+        "memory": wire.encode_all(result.memory),
         "history": [wire.encode(value) for value in result.history],
         "prints": tuple(result.prints),
         "warnings": tuple(result.warnings),

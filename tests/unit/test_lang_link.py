@@ -41,10 +41,10 @@ def test_a_kept_function_sees_the_definitions_and_the_fuel_of_the_turn_it_runs_i
     memory: Any = turn(f"{STEP} {KEPT[how]}", {}).memory
     if sent and how == "mutual":
         with pytest.raises(LangError, match="cannot be sent"):
-            wire.encode_memory(memory)
+            wire.encode_all(memory)
         return
     if sent:
-        memory = wire.decode_memory(wire.encode_memory(memory))
+        memory = wire.decode_all(wire.encode_all(memory))
     assert turn("(f 5)", memory).value in (9, 10)
     assert turn("(def by 100) (f 5)", memory).value > 100
     busy = "(reduce (fn [n _] (f n) n) 5 (range 3000))"

@@ -29,6 +29,8 @@ def shown(source: str) -> str:
         ("#{1 1.0 true nil \"a\" :k}", '#{nil true 1 1.0 :k "a"}'),
         ("(quote sym)", "sym"),
         ("(do (def x 1))", "#'x"),
+        ("[(reduced 1)]", "[#reduced]"),
+        ("#{(fn [x] x) inc >}", "#{#fn[>] #fn[inc] #fn[anonymous]}"),
         ("[-0.0 1e7 1e-4 0.001 9999999.0]", "[-0.0 1.0E7 1.0E-4 0.001 9999999.0]"),
     ],
 )  # fmt: skip

@@ -17,7 +17,7 @@ ACTING = {"return", "fail"}
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_row_is_documented_and_its_example_gives_its_value(row: library.Row) -> None:
     assert row.doc.endswith(".")
-    assert row.usage_text.startswith(f"({row.name}")
+    assert row.usage.startswith(f"({row.name}")
     assert row.cost.partition(" ")[0] in ("1", "n", "f", "host")
     if row.name in ACTING:
         return
@@ -36,7 +36,7 @@ def test_every_form_and_every_built_in_is_on_the_page() -> None:
     for name in FORMS:
         assert f"({name}" in text or f"`{name}`" in text or name == "var", name
     for row in ROWS:
-        assert f"`{row.usage_text}`".replace("|", "\\|") in text
+        assert f"`{row.usage}`".replace("|", "\\|") in text
 
 
 def test_no_form_hides_a_built_in_and_no_name_is_both_offered_and_refused() -> None:
@@ -67,3 +67,4 @@ def test_a_built_in_called_as_a_value_with_too_few_arguments_is_an_arity_error(
     result = run(f"(let [f {row.name}] (apply f [{' '.join(['1'] * (row.low - 1))}]))")
     assert result.error is not None
     assert result.error.code == "arity_error", result.error
+    assert result.error.message.startswith(f"{row.fn.lisp_name} "), result.error

@@ -24,8 +24,8 @@ class Session:
     def __call__(self, source: str) -> Any:
         result = run(source, memory=self.memory, history=self.history)
         assert result.error is None, result.error.render()
-        memory = json.dumps(wire.encode_memory(result.memory))
-        self.memory = wire.decode_memory(json.loads(memory))
+        memory = json.dumps(wire.encode_all(result.memory))
+        self.memory = wire.decode_all(json.loads(memory))
         history = json.dumps([wire.encode(value) for value in result.history])
         self.history = tuple(wire.decode(item) for item in json.loads(history))
         return result.value

@@ -9,6 +9,7 @@ rewrites, hooks and maintenance settings from the user's configuration and write
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ from holdfast.errors import NotFound, Refused
 _COPY_MESSAGE = "Copy of a folder that is no git repository"
 
 _COPY_BRANCH = "refs/heads/main"
+# A message and names as `history` asks for them: neither can hold a NUL, and no name is empty.
+_COMMIT = re.compile(rb"\0([^\0]*)\0\0((?:[^\0]+\0)*)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +169,24 @@ class Repository:
             errors="replace"
         )
 
+    def history(
+        self, commit: str, *, commits_max: int, bytes_max: int
+    ) -> list[tuple[str, list[str]]]:
+        """`commit` and those before it, newest first, as (message, names of the files it touched).
+
+        Merges are left out, and what is past either limit. Names are sorted.
+        """
+        flags = ("--no-merges", "--no-renames", "--no-notes", "--no-mailmap", "--no-relative")
+        plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--encoding=UTF-8")
+        form = ("--name-only", "-z", f"--max-count={commits_max}", "--format=%x00%B%x00")
+        line = ("log", *flags, *plain, *form, commit, "--")
+        output, whole = self.git.beginning(*line, bytes_max=bytes_max)
+        found = [
+            (message.decode(errors="replace"), sorted(map(os.fsdecode, _touched(names))))
+            for message, names in _COMMIT.findall(output)
+        ]
+        return found if whole else found[:-1]
+
     def blame(self, commit: str, path: str, line: int) -> BlamedLine | None:
         """Who wrote line `line` (from 1) of `path` in `commit`; None when there is no such line."""
         try:
@@ -277,3 +298,7 @@ def _copy_in(git: Git, home: Path) -> None:
         signed = signature(0)
         commit = git.word("commit-tree", tree, *flags, "-m", _COPY_MESSAGE, environment=signed)
         git.run("update-ref", _COPY_BRANCH, commit)
+
+
+def _touched(names: bytes) -> list[bytes]:
+    return names.removeprefix(b"\n").split(b"\0")[:-1]

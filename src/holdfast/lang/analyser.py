@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
 from types import MappingProxyType
 
 from holdfast.lang import library, nodes
 from holdfast.lang.api import LangError, Limits, Tool
+from holdfast.lang.callables import is_callable
 from holdfast.lang.nodes import Node
-from holdfast.lang.reader import Form, Source, tokens_of
+from holdfast.lang.reader import At, Form, Source, tokens_of
 from holdfast.lang.regexes import compile_regex
+from holdfast.lang.values import Symbol
 
 MAX_PARAMS = 20
 _PLACEHOLDER = re.compile(r"%(?:[1-9][0-9]?|&)?\Z")
@@ -73,10 +75,8 @@ class Program:
     id: str
     body: Node
     defined: set[str]
-    inner_defined: set[str]
     data: set[str]
     tools: set[str]
-    warnings: list[str] = field(default_factory=list)
 
 
 Handler = Callable[["Analyser", Form, Scope, "Target | None"], Node]
@@ -101,12 +101,10 @@ class Analyser:
         self.id = sha256(source.text.encode("utf-8", "replace")).hexdigest()[:8]
         self.problems: list[LangError] = []
         self.defined: set[str] = set()
-        self.inner_defined: set[str] = set()
         self.unbound: dict[str, list[Form]] = {}
         self.data: set[str] = set()
         self.used_tools: set[str] = set()
         self.counter = 0
-        self.fn_depth = 0
         self.handlers = handlers
 
     # --- the whole ------------------------------------------------------------------------------
@@ -117,11 +115,9 @@ class Analyser:
         self.collect_definitions(forms)
         scope = Scope()
         scope.names.update(captures)
-        body = self.body(forms, scope, None, 0, len(self.source.text))
+        body = self.body(forms, scope, None, (0, len(self.source.text)))
         self.report()
-        return Program(
-            self.source, self.id, body, self.defined, self.inner_defined, self.data, self.used_tools
-        )
+        return Program(self.source, self.id, body, self.defined, self.data, self.used_tools)
 
     def collect_definitions(self, forms: Sequence[Form]) -> None:
         """Every name that a `def` anywhere defines, so that functions may call later ones."""
@@ -144,8 +140,7 @@ class Analyser:
             return
         problems = sorted(self.problems, key=lambda error: (error.line, error.column))
         first = min(
-            problems,
-            key=lambda e: _PRECEDENCE.index(e.code) if e.code in _PRECEDENCE else -1,
+            problems, key=lambda e: _PRECEDENCE.index(e.code) if e.code in _PRECEDENCE else -1
         )
         if len(problems) > 1:
             shown = [f"{e.message} ({e.line}:{e.column})" for e in problems[:PROBLEMS_SHOWN]]
@@ -159,8 +154,30 @@ class Analyser:
     def problem(self, code: str, message: str, form: Form, hint: str = "") -> Node:
         """Note a problem and go on with nil in its place, so that all are found at once."""
         error = LangError(code, message, hint=hint)
-        self.problems.append(self.source.locate(error, form.start, form.end))
-        return nodes.Const(form.start, form.end, None)
+        self.problems.append(self.source.locate(error, form.at))
+        return nodes.nil(form.at)
+
+    def arity(self, form: Form, low: int, high: int | None, usage: str) -> bool:
+        """Note a wrong number of parts; true when the number is right."""
+        count, name = len(form.items) - 1, form.items[0].name
+        if count >= low and (high is None or count <= high):
+            return True
+        most = "" if high == low else f" to {high}"
+        want = f"at least {low}" if high is None else f"{low}{most}"
+        self.problem("invalid_arity", f"{name} takes {want} parts, got {count}", form, usage)
+        return False
+
+    def quoted(self, form: Form) -> object:
+        """A form as data: symbols stay symbols; lists are refused."""
+        if form.kind == "value":
+            return form.value
+        if form.kind == "symbol":
+            return Symbol(form.name)
+        if form.kind in ("vector", "map", "set"):
+            return library.collect(form.kind, [self.quoted(item) for item in form.items])
+        hint = "write a vector: [1 2 3]"
+        self.problem("invalid_form", "a quoted list is not a value", form, hint)
+        return None
 
     def near(self, name: str) -> str:
         hints = []
@@ -179,15 +196,9 @@ class Analyser:
             hints.append(f"tools are called as (tool/{name} …)")
         return " ".join(hints)
 
-    def note_definition(self, name: str) -> None:
-        """A `def` stands here; inside a function it may run in a branch of `pmap`."""
-        self.defined.add(name)
-        if self.fn_depth:
-            self.inner_defined.add(name)
-
     def canonical(self, form: Form) -> str:
         """The form's text without comments and surplus space."""
-        return tokens_of(self.source.text[form.start : form.end])
+        return tokens_of(self.source.part(form.at))
 
     def fresh(self, letter: str = "v") -> str:
         self.counter += 1
@@ -202,7 +213,7 @@ class Analyser:
     def node(self, form: Form, scope: Scope, target: Target | None = None) -> Node:
         kind = form.kind
         if kind == "value":
-            return nodes.Const(form.start, form.end, form.value)
+            return nodes.Const(form.at, form.value)
         if kind == "symbol":
             return self.symbol(form, scope)
         if kind == "list":
@@ -213,51 +224,48 @@ class Analyser:
             return self.short_fn(form, scope)
         items = [self.node(item, scope) for item in form.items]
         assert kind in ("vector", "map", "set"), kind
-        return fold_collection(nodes.Collect(form.start, form.end, kind, items))
+        return fold_collection(nodes.Collect(form.at, kind, items))
 
     def all(self, forms: Iterable[Form], scope: Scope) -> list[Node]:
         return [self.node(form, scope) for form in forms]
 
-    def body(
-        self, forms: Sequence[Form], scope: Scope, target: Target | None, start: int, end: int
-    ) -> Node:
+    def body(self, forms: Sequence[Form], scope: Scope, target: Target | None, at: At) -> Node:
         """Several forms, of which the last is the value; none is nil."""
         if not forms:
-            return nodes.Const(start, end, None)
+            return nodes.nil(at)
         found = [self.node(form, scope) for form in forms[:-1]]
         found.append(self.node(forms[-1], scope, target))
-        return found[0] if len(found) == 1 else nodes.Do(start, end, found)
+        return found[0] if len(found) == 1 else nodes.Do(at, found)
 
     def regex(self, form: Form) -> Node:
         try:
-            return nodes.Const(form.start, form.end, compile_regex(form.name, self.limits))
+            return nodes.Const(form.at, compile_regex(form.name, self.limits))
         except LangError as error:
             return self.problem(error.code, error.message, form, error.hint)
 
     def symbol(self, form: Form, scope: Scope) -> Node:
-        name, start, end = form.name, form.start, form.end
+        name, at = form.name, form.at
         local = scope.find(name)
         if local is not None:
-            return nodes.Local(start, end, local)
+            return nodes.Local(at, local)
         if name in self.defined or name in self.known:
-            sure = name in self.known and name not in self.defined
-            return nodes.Global(start, end, name, sure)
+            return nodes.Global(at, name)
         if name in ("*1", "*2", "*3"):
-            return nodes.Input(start, end, "history", name)
+            return nodes.Input(at, "history", name)
         if _PLACEHOLDER.match(name):
             return self.problem(
                 "invalid_placeholder", f"{name} stands outside #(…)", form, "write #(… % …)"
             )
         if name.startswith("data/") and len(name) > 5:
             self.data.add(name[5:])
-            return nodes.Input(start, end, "data", name[5:])
+            return nodes.Input(at, "data", name[5:])
         if name == "budget/remaining":  # written bare, it is what its call gives
-            return nodes.BuiltinCall(start, end, name, [])
+            return nodes.BuiltinCall(at, name, [])
         found = library.resolve(name)
         if isinstance(found, library.Constant):
-            return nodes.Const(start, end, found.value)
+            return nodes.Const(at, found.value)
         if found is not None:
-            return nodes.Builtin(start, end, found.name)
+            return nodes.Builtin(at, found.name)
         if name in self.handlers:
             return self.problem(
                 "invalid_form", f"{name} is a form, not a value", form, f"call it as ({name} …)"
@@ -278,7 +286,7 @@ class Analyser:
         if message:
             return self.problem("unbound_var", message, form)
         self.unbound.setdefault(name, []).append(form)
-        return nodes.Global(form.start, form.end, name, False)
+        return nodes.Global(form.at, name)
 
     def list(self, form: Form, scope: Scope, target: Target | None) -> Node:
         head, args = form.items[0], form.items[1:]
@@ -294,23 +302,23 @@ class Analyser:
                 found = library.resolve(name)
                 if isinstance(found, library.Row):
                     return self.builtin_call(found, form, scope)
-        if head.kind == "value" and not library.may_call(head.value):
+        if head.kind == "value" and not is_callable(head.value):
             self.all(args, scope)
-            text = self.source.snippet(head.start, head.end, 40)
+            text = self.source.snippet(head.at, 40)
             return self.problem(
                 "not_callable", f"{text} cannot be called", form, "write [ ] for a vector of values"
             )
-        return nodes.Call(form.start, form.end, self.node(head, scope), self.all(args, scope))
+        return nodes.Call(form.at, self.node(head, scope), self.all(args, scope))
 
     def builtin_call(self, row: library.Row, form: Form, scope: Scope) -> Node:
         args = form.items[1:]
         found = self.all(args, scope)
         wrong = row.wrong_arity(len(args))
         if wrong:
-            return self.problem("arity_error", wrong, form, row.usage())
+            return self.problem("arity_error", wrong, form, row.usage)
         if row.helper:
-            return nodes.HostCall(form.start, form.end, row.helper, found)
-        return nodes.BuiltinCall(form.start, form.end, row.name, found)
+            return nodes.HostCall(form.at, row.helper, found)
+        return nodes.BuiltinCall(form.at, row.name, found)
 
     def tool(self, form: Form, scope: Scope) -> Node:
         name = form.items[0].name.removeprefix("tool/")
@@ -325,7 +333,7 @@ class Analyser:
                 "unknown_tool", f"there is no tool {name}; available: {have}", form, hint
             )
         pairs = len(args) >= 2 and len(args) % 2 == 0
-        if len(args) > 1 and not (pairs and all(_is_keyword(arg) for arg in args[::2])):
+        if len(args) > 1 and not (pairs and all(arg.word for arg in args[::2])):
             return self.problem(
                 "invalid_arity",
                 f"tool/{name} takes one map or keyword pairs",
@@ -333,10 +341,8 @@ class Analyser:
                 f"write (tool/{name} {{:name value}})",
             )
         if pairs:
-            found = [fold_collection(nodes.Collect(form.start, form.end, "map", found))]
-        return nodes.HostCall(
-            form.start, form.end, "tool", [nodes.Const(form.start, form.end, name), *found]
-        )
+            found = [fold_collection(nodes.Collect(form.at, "map", found))]
+        return nodes.HostCall(form.at, "tool", [nodes.Const(form.at, name), *found])
 
     # --- functions ------------------------------------------------------------------------------
 
@@ -360,32 +366,18 @@ class Analyser:
             inner.names["%"] = params[0]
         tail = self.bind(inner, "%&") if rest else ""
         target = Target(highest + rest)
-        call = Form("list", form.start, form.end, form.items)
-        if not form.items:
-            body: Node = nodes.Const(form.start, form.end, None)
-        else:
-            body = self.inside(lambda: self.node(call, inner, target))
+        body = nodes.nil(form.at)
+        if form.items:
+            body = self.node(Form("list", form.at, form.items), inner, target)
         return nodes.Fn(
-            form.start, form.end, self.fresh("f"), "", params, tail, body, target.used,
-            self.source.text[form.start : form.end], scope.visible(),
+            form.at, self.fresh("f"), "", params, tail, body, target.used,
+            self.source.part(form.at), scope.visible(),
         )  # fmt: skip
-
-    def inside(self, make: Callable[[], Node]) -> Node:
-        """Analyse a function's body: definitions in there do not run at the top."""
-        self.fn_depth += 1
-        try:
-            return make()
-        finally:
-            self.fn_depth -= 1
-
-
-def _is_keyword(form: Form) -> bool:
-    return form.kind == "value" and library.is_keyword(form.value)
 
 
 def fold_collection(node: nodes.Collect) -> Node:
     """A literal of constants is a constant."""
     if all(isinstance(item, nodes.Const) for item in node.items):
         values = [item.value for item in node.items if isinstance(item, nodes.Const)]
-        return nodes.Const(node.start, node.end, library.collect(node.kind, values))
+        return nodes.Const(node.at, library.collect(node.kind, values))
     return node

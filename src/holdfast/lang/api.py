@@ -128,6 +128,13 @@ class LangError(Exception):
         return cls(record["code"], record["message"], details=record.get("details"), **rest)
 
 
+def over_limit(
+    limit: str, message: str, *, code: str = "memory_exceeded", hint: str = ""
+) -> LangError:
+    """The refusal of what goes beyond a limit, which its details name."""
+    return LangError(code, message, hint=hint, details={"limit": limit})
+
+
 @dataclass(frozen=True)
 class Hit:
     """A recorded value answers. `warning` is set when it was recorded for another expression."""

@@ -14,16 +14,7 @@ from typing import Any
 
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.meter import ACTIVE
-from holdfast.lang.values import (
-    Entry,
-    Keyword,
-    Symbol,
-    Var,
-    as_key,
-    graphemes,
-    keyword,
-    type_name,
-)
+from holdfast.lang.values import Entry, Keyword, Symbol, Var, as_key, graphemes, keyword, type_name
 
 MISSING = object()
 Function = Callable[..., Any]
@@ -128,23 +119,11 @@ def as_function(value: Value) -> Function:
 
         return by_keyword
     if kind is Symbol:
-
-        def by_symbol(container: Value, default: Value = None) -> Value:
-            return lookup(container, value, default)
-
-        return by_symbol
+        return lambda container, default=None: lookup(container, value, default)
     if kind is dict:
-
-        def by_map(key: Value, default: Value = None) -> Value:
-            return lookup(value, key, default)
-
-        return by_map
+        return lambda key, default=None: lookup(value, key, default)
     if kind is frozenset:
-
-        def by_set(key: Value) -> Value:
-            return key if as_key(key) in value else None
-
-        return by_set
+        return lambda key: key if as_key(key) in value else None
     if kind is tuple or kind is Entry:
 
         def by_index(index: Value) -> Value:

@@ -75,10 +75,8 @@ def run_case(case: Case, limits: Limits, cache: CodeCache | None = None) -> dict
 
 
 def _run_case(case: Case, limits: Limits, cache: CodeCache | None) -> dict[str, Any] | None:
-    memory = wire.decode_memory(_named(case.get("memory")), limits)
-    journal: dict[str, Any] = {
-        key: wire.decode(item) for key, item in (case.get("journal") or {}).items()
-    }
+    memory = wire.decode_all(_named(case.get("memory")), limits)
+    journal: dict[str, Any] = wire.decode_all(case.get("journal") or {})
     names = case.get("tools") or ()
     recorder = Recorder(journal, {name: TOOLS.get(name, dict) for name in names})
     context = {_plain(key): wire.decode(item) for key, item in (case.get("ctx") or {}).items()}

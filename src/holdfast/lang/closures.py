@@ -12,6 +12,7 @@ from abc import abstractmethod
 from holdfast.lang import emit, nodes
 from holdfast.lang.naming import FnInfo
 from holdfast.lang.nodes import Node
+from holdfast.lang.reader import At
 from holdfast.lang.writer import RETURN, Dest, Frame, Writer
 
 
@@ -23,18 +24,18 @@ class FunctionWriter(Writer):
         """Append statements that evaluate the node and put its value into `dest`."""
 
     @abstractmethod
-    def finish(self, value: ast.expr, dest: Dest, at: emit.At) -> None:
+    def finish(self, value: ast.expr, dest: Dest, at: At) -> None:
         """Append the statement that puts a value into `dest`."""
 
     @abstractmethod
-    def rounds(self, names: list[str], body: Node, dest: Dest, at: emit.At) -> list[ast.stmt]:
+    def rounds(self, names: list[str], body: Node, dest: Dest, at: At) -> list[ast.stmt]:
         """A counted loop around a body that may recur to `names`."""
 
-    def fn(self, node: nodes.Fn | nodes.Overloads, at: emit.At) -> ast.expr:
+    def fn(self, node: nodes.Fn | nodes.Overloads, at: At) -> ast.expr:
         made, free = self.function(node)
         return self.placed(node.python_name, made, free, at)
 
-    def placed(self, name: str, made: list[ast.stmt], free: set[str], at: emit.At) -> ast.expr:
+    def placed(self, name: str, made: list[ast.stmt], free: set[str], at: At) -> ast.expr:
         """Put a function where it belongs; inside loops a factory freezes what it captures."""
         captured = sorted(free & self.frame.volatile)
         for each in sorted(free):
@@ -52,7 +53,7 @@ class FunctionWriter(Writer):
 
     def function(self, node: nodes.Fn | nodes.Overloads) -> tuple[list[ast.stmt], set[str]]:
         """The statements that define a function under its generated name, and what it captures."""
-        at = (node.start, node.end)
+        at = node.at
         if isinstance(node, nodes.Overloads):
             return self.overloads(node, at)
         outer, saved, targets = self.frame, self.block, self.targets
@@ -83,7 +84,7 @@ class FunctionWriter(Writer):
         self.bind(code_name)
         return made, frame.free - {python_name}
 
-    def overloads(self, node: nodes.Overloads, at: emit.At) -> tuple[list[ast.stmt], set[str]]:
+    def overloads(self, node: nodes.Overloads, at: At) -> tuple[list[ast.stmt], set[str]]:
         """A dispatcher over the number of arguments; with `k_overload` deciding and refusing."""
         made: list[ast.stmt] = []
         free: set[str] = set()
@@ -106,7 +107,7 @@ class FunctionWriter(Writer):
         pick = emit.call("k_overload", [emit.tuple_of(table, at), emit.name(rest, at)], at)
         code_name = f"{node.python_name}x{self.id}"
         body: list[ast.stmt] = [emit.returning(pick, at)]
-        text = self.source.text[node.start : node.end]
+        text = self.source.part(node.at)
         first = node.fns[0]
         self.fns[code_name] = FnInfo(node.name, 0, True, _overload_text(node, text), first.captures)
         made += [
@@ -118,7 +119,7 @@ class FunctionWriter(Writer):
         return made, free - {node.python_name} - names
 
     def letfn(self, node: nodes.Letfn, dest: Dest) -> None:
-        at = (node.start, node.end)
+        at = node.at
         if self.frame.loops:
             self.finish(self.outlined(node, at), dest, at)
             return
@@ -131,10 +132,10 @@ class FunctionWriter(Writer):
             self.block += made
         self.statement(node.body, dest)
 
-    def outlined(self, node: Node, at: emit.At) -> ast.expr:
+    def outlined(self, node: Node, at: At) -> ast.expr:
         """The node as an own function, called at once: for what may not nest here."""
         self.counter += 1
-        fn = nodes.Fn(node.start, node.end, f"f{self.counter}o", "", [], "", node, False, "", {})
+        fn = nodes.Fn(node.at, f"f{self.counter}o", "", [], "", node, False, "", {})
         self.frame.flat = False
         return emit.call(self.fn(fn, at), [], at)
 

@@ -69,7 +69,7 @@ def analyse(
         refused = LangError(
             "parse_error", "the program is nested too deeply", hint="name inner parts with let"
         )
-        raise text.locate(refused, 0, len(source)) from None
+        raise text.locate(refused, (0, len(source))) from None
 
 
 def compile_source(
@@ -111,7 +111,7 @@ def _compile(
             f"the program is too complex to translate ({type(error).__name__})",
             hint="split it into functions",
         )
-        raise program.source.locate(refused, 0, len(source)) from None
+        raise program.source.locate(refused, (0, len(source))) from None
     _check_time(started, limits)
     return code
 

@@ -31,6 +31,7 @@ from holdfast.lang.api import (
     ToolRecord,
     Usage,
     Value,
+    over_limit,
 )
 from holdfast.lang.channel import Channel, FrameTooLarge, Message, ProtocolError
 from holdfast.lang.portable import named_input
@@ -146,29 +147,17 @@ class Conversation:
                 text = _text(message["text"], self.limits.output_bytes)
                 self._output_left -= len(text)
                 if self._output_left < 0:
-                    raise Breach(
-                        "memory_exceeded",
-                        f"the program printed more than {self.limits.output_bytes} bytes",
-                        "channel",
-                        "output_bytes",
-                    )
+                    text = f"the program printed more than {self.limits.output_bytes} bytes"
+                    raise Breach("memory_exceeded", text, "channel", "output_bytes")
                 self.seen.prints.append(text)
                 self._guard(lambda: self._host.printed(text))
             case "memory":
-                raise Breach(
-                    "memory_exceeded",
-                    f"the program needed more than {self.limits.memory_bytes} bytes above what"
-                    " its inputs take",
-                    "rlimits",
-                    "memory_bytes",
-                )
+                needed = f"the program needed more than {self.limits.memory_bytes} bytes"
+                text = f"{needed} above what its inputs take"
+                raise Breach("memory_exceeded", text, "rlimits", "memory_bytes")
             case "unsendable":
-                raise Breach(
-                    "memory_exceeded",
-                    "the program's result and definitions do not fit into a frame",
-                    "channel",
-                    "frame",
-                )
+                text = "the program's result and definitions do not fit into a frame"
+                raise Breach("memory_exceeded", text, "channel", "frame")
             case "call_tool":
                 self._answer(message, self._call_tool(message))
             case "task_begin" | "task_done" | "task_reset" | "step_done" | "budget":
@@ -261,10 +250,8 @@ class Conversation:
         try:
             self._send({"op": "answer", "n": number, **reply})
         except FrameTooLarge as error:
-            refusal = LangError(
-                "memory_exceeded",
-                f"a result does not fit into a frame: {error}",
-                details={"limit": "tool_result_bytes"},
+            refusal = over_limit(
+                "tool_result_bytes", f"a result does not fit into a frame: {error}"
             )
             self._send({"op": "answer", "n": number, "error": refusal.as_dict()})
 
@@ -299,12 +286,8 @@ class Conversation:
             self._channel.sock.settimeout(left)
             message = self._channel.receive()
         except TimeoutError:
-            raise Breach(
-                "timeout",
-                f"the program ran longer than {self.limits.wall_s:g} s",
-                "clock",
-                "wall_s",
-            ) from None
+            text = f"the program ran longer than {self.limits.wall_s:g} s"
+            raise Breach("timeout", text, "clock", "wall_s") from None
         if self._failure is not None:
             raise self._failure
         if message is None:
@@ -352,7 +335,7 @@ def job(
         "op": "job",
         "source": source,
         "context": {name: wire.encode(named_input(context, name)) for name in mentioned(source)},
-        "memory": wire.encode_memory(memory),
+        "memory": wire.encode_all(memory),
         "history": [wire.encode(value) for value in history],
         "limits": {name: n for name, n in vars(limits).items() if n != _DEFAULTS[name]},
         "tools": tools,

@@ -40,13 +40,12 @@ def check_name(an: Analyser, form: Form) -> None:
 def _hold(an: Analyser, value: Node, out: Bindings) -> nodes.Local:
     name = an.fresh()
     out.append((name, value))
-    return nodes.Local(value.start, value.end, name)
+    return nodes.Local(value.at, name)
 
 
 def _vector(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Bindings) -> None:
     whole = _hold(an, value, out)
-    start, end = pattern.start, pattern.end
-    items = _hold(an, nodes.BuiltinCall(start, end, "%items", [whole]), out)
+    items = _hold(an, nodes.BuiltinCall(pattern.at, "%items", [whole]), out)
     index, forms = 0, list(pattern.items)
     while forms:
         form = forms.pop(0)
@@ -55,42 +54,42 @@ def _vector(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Binding
                 an.problem("unsupported_pattern", "& needs a name after it", form)
                 return
             rest = forms.pop(0)
-            at = nodes.Const(start, end, index)
-            tail: Node = nodes.BuiltinCall(start, end, "%rest", [items, at])
+            at = nodes.Const(pattern.at, index)
+            tail: Node = nodes.BuiltinCall(pattern.at, "%rest", [items, at])
             if rest.kind == "map":
-                tail = nodes.BuiltinCall(start, end, "%kwargs", [tail])
+                tail = nodes.BuiltinCall(pattern.at, "%kwargs", [tail])
             bind_pattern(an, scope, rest, tail, out)
-        elif form.kind == "value" and library.is_keyword(form.value):
-            if form.value.name != "as" or not forms or forms[0].kind != "symbol":
+        elif form.word:
+            if form.word != "as" or not forms or forms[0].kind != "symbol":
                 an.problem(
                     "unsupported_pattern", "a vector pattern knows & rest and :as name", form
                 )
                 return
             bind_pattern(an, scope, forms.pop(0), whole, out)
         else:
-            at = nodes.Const(form.start, form.end, index)
-            item = nodes.BuiltinCall(form.start, form.end, "%item", [items, at])
+            at = nodes.Const(form.at, index)
+            item = nodes.BuiltinCall(form.at, "%item", [items, at])
             bind_pattern(an, scope, form, item, out)
             index += 1
 
 
 def _map(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Bindings) -> None:
     pairs = list(zip(pattern.items[::2], pattern.items[1::2], strict=True))
-    source = "%associative" if any(not _word(left) for left, _ in pairs) else "%map"
-    whole = _hold(an, nodes.BuiltinCall(pattern.start, pattern.end, source, [value]), out)
+    source = "%associative" if any(not left.word for left, _ in pairs) else "%map"
+    whole = _hold(an, nodes.BuiltinCall(pattern.at, source, [value]), out)
     defaults: dict[str, Form] = {}
     for left, right in pairs:
-        if _word(left) == "or":
+        if left.word == "or":
             if right.kind != "map":
                 an.problem("unsupported_pattern", ":or takes a map of defaults", right)
                 return
             names = right.items[::2]
             defaults = {
-                name.name or _word(name): default
+                name.name or name.word: default
                 for name, default in zip(names, right.items[1::2], strict=True)
             }
     for left, right in pairs:
-        word = _word(left)
+        word = left.word
         if word in ("keys", "strs", "syms"):
             _names(an, scope, word, right, whole, defaults, out)
         elif word == "as":
@@ -122,12 +121,12 @@ def _names(
         an.problem("unsupported_pattern", f":{word} takes a vector of names", names)
         return
     for form in names.items:
-        name = form.name or _word(form)
+        name = form.name or form.word
         if not name or form.kind not in ("symbol", "value"):
             an.problem("unsupported_pattern", f":{word} takes names", form)
             continue
-        key = nodes.Const(form.start, form.end, library.key_for(word, name))
-        symbol = Form("symbol", form.start, form.end, name=name)
+        key = nodes.Const(form.at, library.key_for(word, name))
+        symbol = Form("symbol", form.at, name=name)
         _entry(an, scope, symbol, key, whole, defaults.get(name), out)
 
 
@@ -143,11 +142,5 @@ def _entry(
     args = [whole, key]
     if default is not None:
         args.append(an.node(default, scope))
-    found = nodes.BuiltinCall(pattern.start, pattern.end, "%lookup", args)
+    found = nodes.BuiltinCall(pattern.at, "%lookup", args)
     bind_pattern(an, scope, pattern, found, out)
-
-
-def _word(form: Form) -> str:
-    """The name of a keyword form, else empty."""
-    is_word = form.kind == "value" and library.is_keyword(form.value)
-    return str(form.value.name) if is_word else ""

@@ -10,8 +10,9 @@ import ast
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from holdfast.lang.reader import At
+
 LOAD, STORE = ast.Load(), ast.Store()
-At = tuple[int, int]
 Node = TypeVar("Node", bound=ast.expr | ast.stmt | ast.arg)
 
 

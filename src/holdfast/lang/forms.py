@@ -9,21 +9,12 @@ from __future__ import annotations
 
 from holdfast.lang import library, nodes
 from holdfast.lang.analyser import Analyser, Handler, Scope, Target
-from holdfast.lang.conditions import (
-    do_case,
-    do_cond,
-    do_condp,
-    do_if,
-    do_if_let,
-    do_logic,
-    do_when,
-    do_when_first,
-)
+from holdfast.lang.conditions import do_case, do_cond, do_condp, do_if, do_if_let, do_logic, do_when
 from holdfast.lang.destructure import Bindings, bind_pattern
 from holdfast.lang.functions import do_fn, do_letfn
 from holdfast.lang.nodes import Node
 from holdfast.lang.reader import Form
-from holdfast.lang.shapes import arity, if_node, nil, quoted
+from holdfast.lang.values import Var
 
 # --- bindings -------------------------------------------------------------------------------------
 
@@ -44,21 +35,21 @@ def pairs_of(an: Analyser, form: Form) -> list[tuple[Form, Form]] | None:
 def do_let(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
     pairs = pairs_of(an, form)
     if pairs is None:
-        return nil(form)
+        return nodes.nil(form.at)
     inner = scope
     bound: Bindings = []
     for pattern, value in pairs:
         node = an.node(value, inner)
         inner = Scope(inner)
         bind_pattern(an, inner, pattern, node, bound)
-    body = an.body(form.items[2:], inner, target, form.start, form.end)
-    return nodes.Let(form.start, form.end, bound, body)
+    body = an.body(form.items[2:], inner, target, form.at)
+    return nodes.Let(form.at, bound, body)
 
 
 def do_loop(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
     pairs = pairs_of(an, form)
     if pairs is None:
-        return nil(form)
+        return nodes.nil(form.at)
     inner = Scope(scope)
     raw: Bindings = []
     patterns: Bindings = []
@@ -69,15 +60,15 @@ def do_loop(an: Analyser, form: Form, scope: Scope, target: Target | None) -> No
         else:
             held = an.fresh()
             raw.append((held, node))
-            local = nodes.Local(pattern.start, pattern.end, held)
+            local = nodes.Local(pattern.at, held)
             bind_pattern(an, inner, pattern, local, patterns)
     here = Target(len(raw))
-    body = an.body(form.items[2:], inner, here, form.start, form.end)
+    body = an.body(form.items[2:], inner, here, form.at)
     if patterns:
-        body = nodes.Let(form.start, form.end, patterns, body)
+        body = nodes.Let(form.at, patterns, body)
     if not here.used:
-        return nodes.Let(form.start, form.end, raw, body)
-    return nodes.Loop(form.start, form.end, raw, body)
+        return nodes.Let(form.at, raw, body)
+    return nodes.Loop(form.at, raw, body)
 
 
 def do_recur(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
@@ -92,21 +83,21 @@ def do_recur(an: Analyser, form: Form, scope: Scope, target: Target | None) -> N
             "arity_error", f"recur takes {target.count} values here, got {len(args)}", form
         )
     target.used = True
-    return nodes.Recur(form.start, form.end, found)
+    return nodes.Recur(form.at, found)
 
 
 def do_def(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
     name = form.items[0].name
-    if not arity(an, form, 1, 3, f"({name} name value)"):
-        return nil(form)
+    if not an.arity(form, 1, 3, f"({name} name value)"):
+        return nodes.nil(form.at)
     target_form = form.items[1]
     if target_form.kind != "symbol" or "/" in target_form.name.strip("/"):
         return an.problem("invalid_form", f"{name} needs a plain name", form, f"({name} x 1)")
     if len(form.items) == 4 and not isinstance(form.items[2].value, str):
         return an.problem("invalid_arity", f"{name} takes a name and one value", form)
-    an.note_definition(target_form.name)
+    an.defined.add(target_form.name)
     value = an.node(form.items[-1], scope) if len(form.items) > 2 else None
-    return nodes.Def(form.start, form.end, target_form.name, value, name == "defonce", False)
+    return nodes.Def(form.at, target_form.name, value, name == "defonce")
 
 
 def do_defn(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
@@ -119,14 +110,14 @@ def do_defn(an: Analyser, form: Form, scope: Scope, target: Target | None) -> No
             "invalid_form", "defn needs a name and parameters", form, "(defn f [x] …)"
         )
     name = form.items[1].name
-    an.note_definition(name)
+    an.defined.add(name)
     at = 2
     while at < len(form.items) - 1 and (
         isinstance(form.items[at].value, str) or form.items[at].kind == "map"
     ):
         at += 1
     fn = do_fn(an, form, scope, None, name=name, at=at)
-    return nodes.Def(form.start, form.end, name, fn, False, False)
+    return nodes.Def(form.at, name, fn, False)
 
 
 # --- threading ------------------------------------------------------------------------------------
@@ -145,22 +136,22 @@ def step(an: Analyser, form: Form, value: Form, *, last: bool) -> Form:
         )
         return value
     if form.kind != "list":
-        return Form("list", form.start, form.end, (form, value))
+        return Form("list", form.at, (form, value))
     items = (*form.items, value) if last else (form.items[0], value, *form.items[1:])
-    return Form("list", form.start, form.end, items)
+    return Form("list", form.at, items)
 
 
 def hidden(an: Analyser, scope: Scope, form: Form) -> tuple[Form, str]:
     """A name that no source can spell, bound in `scope`: as a form, and as generated."""
     bound = an.bind(scope, f" {an.counter}")
-    return Form("symbol", form.start, form.end, name=f" {an.counter - 1}"), bound
+    return Form("symbol", form.at, name=f" {an.counter - 1}"), bound
 
 
 def do_thread(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
     """`-> ->> some-> some->>`."""
     name = form.items[0].name
-    if not arity(an, form, 1, None, f"({name} value step…)"):
-        return nil(form)
+    if not an.arity(form, 1, None, f"({name} value step…)"):
+        return nodes.nil(form.at)
     last, some = name.endswith(">>"), name.startswith("some")
     steps = form.items[2:]
     node = an.node(form.items[1], scope, target if not steps else None)
@@ -168,7 +159,7 @@ def do_thread(an: Analyser, form: Form, scope: Scope, target: Target | None) -> 
         inner = Scope(scope)
         symbol, bound = hidden(an, inner, form)
         found = [an.node(step(an, each, symbol, last=last), inner) for each in steps]
-        return nodes.Chain(form.start, form.end, bound, [node, *found])
+        return nodes.Chain(form.at, bound, [node, *found])
     bindings: Bindings = []
     inner = Scope(scope)
     for index, each in enumerate(steps):
@@ -176,7 +167,7 @@ def do_thread(an: Analyser, form: Form, scope: Scope, target: Target | None) -> 
         bindings.append((bound, node))
         tail = target if index == len(steps) - 1 else None
         node = an.node(step(an, each, symbol, last=last), inner, tail)
-    return nodes.Let(form.start, form.end, bindings, node) if bindings else node
+    return nodes.Let(form.at, bindings, node) if bindings else node
 
 
 def do_cond_thread(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
@@ -192,21 +183,21 @@ def do_cond_thread(an: Analyser, form: Form, scope: Scope, target: Target | None
         symbol, bound = hidden(an, inner, each)
         bindings.append((bound, node))
         then = an.node(step(an, each, symbol, last=name.endswith(">>")), inner)
-        held = nodes.Local(each.start, each.end, bound)
-        node = if_node(each, an.node(test, scope), then, held)
-    return nodes.Let(form.start, form.end, bindings, node)
+        held = nodes.Local(each.at, bound)
+        node = nodes.choice(each.at, an.node(test, scope), then, held)
+    return nodes.Let(form.at, bindings, node)
 
 
 def do_as_thread(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
-    if not arity(an, form, 2, None, "(as-> value name step…)"):
-        return nil(form)
+    if not an.arity(form, 2, None, "(as-> value name step…)"):
+        return nodes.nil(form.at)
     bindings: Bindings = []
     inner = Scope(scope)
     node = an.node(form.items[1], scope)
     for each in form.items[3:]:
         bind_pattern(an, inner, form.items[2], node, bindings)
         node = an.node(each, inner)
-    return nodes.Let(form.start, form.end, bindings, node)
+    return nodes.Let(form.at, bindings, node)
 
 
 # --- iteration ------------------------------------------------------------------------------------
@@ -216,7 +207,7 @@ def do_for(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Nod
     pairs = pairs_of(an, form)
     name = form.items[0].name
     if pairs is None:
-        return nil(form)
+        return nodes.nil(form.at)
     if not pairs or (pairs[0][0].kind == "value"):
         return an.problem("invalid_form", f"{name} starts with a name and a collection", form)
     if name == "for" and len(form.items) != 3:
@@ -237,20 +228,20 @@ def do_for(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Nod
             held = an.fresh()
             clauses.append(("bind", held, node))
             bound = []
-            bind_pattern(an, inner, left, nodes.Local(left.start, left.end, held), bound)
+            bind_pattern(an, inner, left, nodes.Local(left.at, held), bound)
             clauses += [("let", *each) for each in bound]
     loops = sum(clause[0] == "bind" for clause in clauses)
     if loops > nodes.BLOCKS_MAX:
         text = f"{name} takes at most {nodes.BLOCKS_MAX} collections, got {loops}"
         return an.problem("invalid_form", text, form, "nest a second one in its body")
-    body = an.body(form.items[2:], inner, None, form.start, form.end)
-    return nodes.For(form.start, form.end, "for" if name == "for" else "doseq", clauses, body)  # type: ignore[arg-type]  # kinds are checked by _modifier
+    body = an.body(form.items[2:], inner, None, form.at)
+    return nodes.For(form.at, "for" if name == "for" else "doseq", clauses, body)  # type: ignore[arg-type]  # kinds are checked by _modifier
 
 
 def _modifier(
     an: Analyser, left: Form, right: Form, inner: Scope, clauses: list[tuple[str, str, Node]]
 ) -> None:
-    word = left.value.name if library.is_keyword(left.value) else ""
+    word = left.word
     if word in ("when", "while"):
         clauses.append((word, "", an.node(right, inner)))
     elif word == "let" and right.kind == "vector" and len(right.items) % 2 == 0:
@@ -266,17 +257,17 @@ def _modifier(
 
 
 def do_do(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
-    return an.body(form.items[1:], scope, target, form.start, form.end)
+    return an.body(form.items[1:], scope, target, form.at)
 
 
 def do_comment(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
-    return nil(form)
+    return nodes.nil(form.at)
 
 
 def do_quote(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
-    if not arity(an, form, 1, 1, "(quote name)"):
-        return nil(form)
-    return nodes.Const(form.start, form.end, quoted(an, form.items[1]))
+    if not an.arity(form, 1, 1, "(quote name)"):
+        return nodes.nil(form.at)
+    return nodes.Const(form.at, an.quoted(form.items[1]))
 
 
 def do_var(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
@@ -284,7 +275,7 @@ def do_var(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Nod
         return an.problem("invalid_form", "#' takes a name", form, "#'name")
     name = form.items[1]
     if scope.find(name.name) is None and (name.name in an.defined or name.name in an.known):
-        return nodes.Const(form.start, form.end, library.make_var(name.name))
+        return nodes.Const(form.at, Var(name.name))
     return an.node(name, scope)
 
 
@@ -300,25 +291,25 @@ def do_where(an: Analyser, form: Form, scope: Scope, target: Target | None) -> N
     if len(parts) == 3:
         operator = parts[1]
         if operator.kind != "symbol" or operator.name not in operators:
-            shown = an.source.snippet(operator.start, operator.end)
+            shown = an.source.snippet(operator.at)
             return an.problem(
                 "invalid_form",
                 f"where does not know the operator {shown}",
                 operator,
                 "operators are " + " ".join(operators),
             )
-        at = operator.start, operator.end
-        args += [nodes.Const(*at, operator.name), an.node(parts[2], scope)]
-    return nodes.BuiltinCall(form.start, form.end, "%where", args)
+        at = operator.at
+        args += [nodes.Const(at, operator.name), an.node(parts[2], scope)]
+    return nodes.BuiltinCall(form.at, "%where", args)
 
 
 def do_task(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
-    if not arity(an, form, 2, 2, '(task "id" expression)'):
-        return nil(form)
+    if not an.arity(form, 2, 2, '(task "id" expression)'):
+        return nodes.nil(form.at)
     id_node = an.node(form.items[1], scope)
     body = an.node(form.items[2], scope)
     text = an.canonical(form.items[2])
-    return nodes.Task(form.start, form.end, id_node, body, text)
+    return nodes.Task(form.at, id_node, body, text)
 
 
 def do_refused(an: Analyser, form: Form, scope: Scope, target: Target | None) -> Node:
@@ -347,7 +338,7 @@ FORMS: dict[str, tuple[Handler, str, str]] = {
     "when-let": (do_if_let, "(when-let [x value] body…)", "Bind and go on if true."),
     "if-some": (do_if_let, "(if-some [x value] then else)", "Bind and choose on not nil."),
     "when-some": (do_if_let, "(when-some [x value] body…)", "Bind and go on if not nil."),
-    "when-first": (do_when_first, "(when-first [x coll] body…)", "Bind the first item if any."),
+    "when-first": (do_if_let, "(when-first [x coll] body…)", "Bind the first item if any."),
     "cond": (do_cond, "(cond test value … :else x)", "The value of the first test that holds."),
     "case": (do_case, "(case x 1 :one (2 3) :few :else)", "Choose by constant; else nil."),
     "condp": (do_condp, "(condp = x 1 :one :else)", "Choose by (pred test x); :>> applies."),

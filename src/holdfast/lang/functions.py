@@ -14,13 +14,7 @@ from holdfast.lang.reader import Form
 
 
 def do_fn(
-    an: Analyser,
-    form: Form,
-    scope: Scope,
-    target: Target | None,
-    *,
-    name: str = "",
-    at: int = 1,
+    an: Analyser, form: Form, scope: Scope, target: Target | None, *, name: str = "", at: int = 1
 ) -> Node:
     """`(fn name? [params] body…)`, or several `([params] body…)` told apart by their number."""
     python_name = an.fresh("f")
@@ -44,7 +38,7 @@ def do_fn(
     fns = [each for each in found if isinstance(each, nodes.Fn)]
     if len({(len(each.params), bool(each.rest)) for each in fns}) < len(fns):
         return an.problem("invalid_form", "two overloads take the same number of arguments", form)
-    return nodes.Overloads(form.start, form.end, python_name, own, fns)
+    return nodes.Overloads(form.at, python_name, own, fns)
 
 
 def _one(
@@ -73,20 +67,18 @@ def _one(
             params.append(an.bind(inner, item.name))
         else:
             params.append(an.fresh())
-            local = nodes.Local(item.start, item.end, params[-1])
+            local = nodes.Local(item.at, params[-1])
             bind_pattern(an, inner, item, local, patterns)
     target = Target(len(params) + bool(rest))
-    body = an.inside(lambda: an.body(body_forms, inner, target, form.start, form.end))
+    body = an.body(body_forms, inner, target, form.at)
     if patterns:
-        body = nodes.Let(form.start, form.end, patterns, body)
-    text = an.source.text[vector.start : form.end]
+        body = nodes.Let(form.at, patterns, body)
+    text = an.source.part((vector.at[0], form.at[1]))
     if any(item.name.startswith(" ") for item in form.items):
         text = ""  # threaded into: the source does not spell this function
     else:
         text = f"(fn {name} {text}" if name else f"(fn {text}"
-    return nodes.Fn(
-        form.start, form.end, python_name, name, params, rest, body, target.used, text, captures
-    )
+    return nodes.Fn(form.at, python_name, name, params, rest, body, target.used, text, captures)
 
 
 def _rest(an: Analyser, scope: Scope, form: Form, patterns: Bindings) -> str:
@@ -94,9 +86,9 @@ def _rest(an: Analyser, scope: Scope, form: Form, patterns: Bindings) -> str:
         check_name(an, form)
         return an.bind(scope, form.name)
     held = an.fresh()
-    value: Node = nodes.Local(form.start, form.end, held)
+    value: Node = nodes.Local(form.at, held)
     if form.kind == "map":
-        value = nodes.BuiltinCall(form.start, form.end, "%kwargs", [value])
+        value = nodes.BuiltinCall(form.at, "%kwargs", [value])
     bind_pattern(an, scope, form, value, patterns)
     return held
 
@@ -120,5 +112,5 @@ def do_letfn(an: Analyser, form: Form, scope: Scope, target: Target | None) -> N
         fn = _one(an, each, inner, each.items[1:], python_name, own, inner.visible())
         if isinstance(fn, nodes.Fn):
             fns.append(fn)
-    body = an.body(form.items[2:], inner, None, form.start, form.end)
-    return nodes.Letfn(form.start, form.end, fns, body)
+    body = an.body(form.items[2:], inner, None, form.at)
+    return nodes.Letfn(form.at, fns, body)

@@ -6,7 +6,7 @@ and nil of nothing. Of equal extremes the first item wins in `…-by`, the last 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from holdfast.lang.api import Value
@@ -43,45 +43,41 @@ def avg_by(key: Value, coll: Value) -> float | None:
     return avg(tuple(map(field_of(key), seq_items(coll))))
 
 
-def _extreme_by(key: Value, coll: Value, sign: int) -> Value:
-    read = field_of(key)
-    best: Value = None
-    best_rank: Value = _NOTHING
-    for item in seq_items(coll):
-        rank = read(item)
-        if rank is None:
-            continue
-        if best_rank is _NOTHING or compare(rank, best_rank) * sign > 0:
-            best, best_rank = item, rank
-    return best
+def _extreme_by(sign: int) -> Callable[[Value, Value], Value]:
+    def extreme_by(key: Value, coll: Value) -> Value:
+        read = field_of(key)
+        best: Value = None
+        best_rank: Value = _NOTHING
+        for item in seq_items(coll):
+            rank = read(item)
+            if rank is None:
+                continue
+            if best_rank is _NOTHING or compare(rank, best_rank) * sign > 0:
+                best, best_rank = item, rank
+        return best
+
+    return extreme_by
 
 
-def min_by(key: Value, coll: Value) -> Value:
-    return _extreme_by(key, coll, -1)
+min_by, max_by = _extreme_by(-1), _extreme_by(1)
 
 
-def max_by(key: Value, coll: Value) -> Value:
-    return _extreme_by(key, coll, 1)
+def _extreme_key(name: str, sign: int) -> Callable[..., Value]:
+    def extreme_key(fn: Value, first: Value, *rest: Value) -> Value:
+        call = as_function(fn)
+        if not rest:
+            return first
+        best, best_rank = first, number(name, call(first))
+        for item in rest:
+            rank = number(name, call(item))
+            if (rank - best_rank) * sign >= 0:
+                best, best_rank = item, rank
+        return best
+
+    return extreme_key
 
 
-def _extreme_key(name: str, fn: Value, args: Items, sign: int) -> Value:
-    call = as_function(fn)
-    if len(args) == 1:
-        return args[0]
-    best, best_rank = args[0], number(name, call(args[0]))
-    for item in args[1:]:
-        rank = number(name, call(item))
-        if (rank - best_rank) * sign >= 0:
-            best, best_rank = item, rank
-    return best
-
-
-def min_key(fn: Value, first: Value, *rest: Value) -> Value:
-    return _extreme_key("min-key", fn, (first, *rest), -1)
-
-
-def max_key(fn: Value, first: Value, *rest: Value) -> Value:
-    return _extreme_key("max-key", fn, (first, *rest), 1)
+min_key, max_key = _extreme_key("min-key", -1), _extreme_key("max-key", 1)
 
 
 def distinct_by(key: Value, coll: Value) -> Items:

@@ -97,14 +97,16 @@ def remove(pred: Value, coll: Value) -> Items:
 
 def keep(fn: Value, coll: Value) -> Items:
     call = as_function(fn)
-    found = [call(item) for item in seq_items(coll)]
-    return made([item for item in found if item is not None])
+    return _kept(call(item) for item in seq_items(coll))
 
 
 def keep_indexed(fn: Value, coll: Value) -> Items:
     call = as_function(fn)
-    found = [call(index, item) for index, item in enumerate(seq_items(coll))]
-    return made([item for item in found if item is not None])
+    return _kept(call(index, item) for index, item in enumerate(seq_items(coll)))
+
+
+def _kept(results: Iterable[Value]) -> Items:
+    return made([each for each in results if each is not None])
 
 
 def replace_items(table: Value, coll: Value) -> Items:

@@ -14,6 +14,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.dates import Date, Instant
 from holdfast.lang.lib_numbers import LONG_MAX
+from holdfast.lang.lib_types import kind_name
 from holdfast.lang.meter import ACTIVE, refuse_size, text_size
 from holdfast.lang.printer import display, readable
 from holdfast.lang.values import is_true, type_name, utf16
@@ -139,11 +140,15 @@ def _number(found: re.Match[str], kind: str, value: Value) -> str:
     flags = found[3]
     if kind in ("d", "o", "x"):
         if type(value) is not int:
-            raise LangError("type_error", f"format: %{kind} expects an integer, got {_kind(value)}")
+            raise LangError(
+                "type_error", f"format: %{kind} expects an integer, got {kind_name(value)}"
+            )
         digits = _integer(kind, value, flags)
     else:
         if type(value) is not float:
-            raise LangError("type_error", f"format: %{kind} expects a float, got {_kind(value)}")
+            raise LangError(
+                "type_error", f"format: %{kind} expects a float, got {kind_name(value)}"
+            )
         if not math.isfinite(value):
             return "NaN" if value != value else ("" if value > 0 else "-") + "Infinity"
         precision = _limit(found[5])
@@ -163,12 +168,6 @@ def _number(found: re.Match[str], kind: str, value: Value) -> str:
         body = digits[len(prefix) :]
         digits = prefix + body.rjust(width - len(before + after + prefix), "0")
     return before + digits + after
-
-
-def _kind(value: Value) -> str:
-    return (
-        "float" if type(value) is float else "integer" if type(value) is int else type_name(value)
-    )
 
 
 def _integer(kind: str, value: int, flags: str) -> str:

@@ -6,7 +6,7 @@ so that a definition such as `(def f (partial + 1))` can be stored and read agai
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from holdfast.lang.api import LangError, Value
@@ -196,28 +196,19 @@ def where(field: Value, operator: str = "", value: Value = None) -> Function:
     return _mark(matches, "%where", (field, operator, value))
 
 
-def all_of(*preds: Value) -> Function:
-    calls = [as_function(pred) for pred in preds]
+def _of_predicates(name: str, join: Callable[[Iterable[bool]], bool]) -> Callable[..., Function]:
+    """A maker of predicates that ask several others about one item."""
 
-    def all_hold(item: Value) -> bool:
-        return all(is_true(call(item)) for call in calls)
+    def made(*preds: Value) -> Function:
+        calls = [as_function(pred) for pred in preds]
 
-    return _mark(all_hold, "all-of", preds)
+        def holds(item: Value) -> bool:
+            return join(is_true(call(item)) for call in calls)
 
+        return _mark(holds, name, preds)
 
-def any_of(*preds: Value) -> Function:
-    calls = [as_function(pred) for pred in preds]
-
-    def one_holds(item: Value) -> bool:
-        return any(is_true(call(item)) for call in calls)
-
-    return _mark(one_holds, "any-of", preds)
+    return made
 
 
-def none_of(*preds: Value) -> Function:
-    calls = [as_function(pred) for pred in preds]
-
-    def none_holds(item: Value) -> bool:
-        return not any(is_true(call(item)) for call in calls)
-
-    return _mark(none_holds, "none-of", preds)
+all_of, any_of = _of_predicates("all-of", all), _of_predicates("any-of", any)
+none_of = _of_predicates("none-of", lambda found: not any(found))

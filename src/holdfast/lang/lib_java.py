@@ -7,19 +7,16 @@ Only the methods of the table exist; nothing reaches a host object.
 from __future__ import annotations
 
 from codecs import utf_16_le_decode
+from collections.abc import Callable
+from operator import gt, lt
 
 from holdfast.lang import dates
 from holdfast.lang.api import LangError, Value
-from holdfast.lang.dates import Date, Duration, Instant, LocalDate
+from holdfast.lang.dates import NS, Date, Duration, Instant, LocalDate
 from holdfast.lang.lib_numbers import number
 from holdfast.lang.lib_seqs import count_arg
+from holdfast.lang.lib_strings import strict_text
 from holdfast.lang.values import equal, type_name, utf16
-
-
-def _text(name: str, value: Value) -> str:
-    if type(value) is not str:
-        raise LangError("type_error", f"{name} expects a string, got {type_name(value)}")
-    return value
 
 
 def _string(units: bytes) -> str:
@@ -29,7 +26,7 @@ def _string(units: bytes) -> str:
 def _needle(name: str, value: Value) -> bytes:
     if type(value) is int and 0 <= value < 0x110000:
         return utf16(chr(value))
-    return utf16(_text(name, value))
+    return utf16(strict_text(name, value))
 
 
 def _find(units: bytes, part: bytes, start: int) -> int:
@@ -43,7 +40,7 @@ def _find(units: bytes, part: bytes, start: int) -> int:
 def index_of(text: Value, part: Value, start: Value = 0) -> int:
     if isinstance(text, tuple):
         return next((at for at, item in enumerate(text) if equal(item, part)), -1)
-    units = utf16(_text(".indexOf", text))
+    units = utf16(strict_text(".indexOf", text))
     low = min(max(count_arg(".indexOf", start), 0), len(units) // 2)
     return _find(units, _needle(".indexOf", part), low)
 
@@ -52,7 +49,7 @@ def last_index_of(text: Value, part: Value, start: Value = None) -> int:
     if isinstance(text, tuple):
         hits = [at for at, item in enumerate(text) if equal(item, part)]
         return hits[-1] if hits else -1
-    units, wanted = utf16(_text(".lastIndexOf", text)), _needle(".lastIndexOf", part)
+    units, wanted = utf16(strict_text(".lastIndexOf", text)), _needle(".lastIndexOf", part)
     high = (len(units) - len(wanted)) // 2
     if start is not None:
         high = min(high, count_arg(".lastIndexOf", start))
@@ -63,11 +60,11 @@ def last_index_of(text: Value, part: Value, start: Value = None) -> int:
 
 
 def length(text: Value) -> int:
-    return len(utf16(_text(".length", text))) // 2
+    return len(utf16(strict_text(".length", text))) // 2
 
 
 def substring(text: Value, start: Value, end: Value = None) -> str:
-    units = utf16(_text(".substring", text))
+    units = utf16(strict_text(".substring", text))
     size = len(units) // 2
     low = count_arg(".substring", start)
     high = size if end is None else count_arg(".substring", end)
@@ -81,40 +78,53 @@ def substring(text: Value, start: Value, end: Value = None) -> str:
 
 
 def contains(text: Value, part: Value) -> bool:
-    return _text(".contains", part) in _text(".contains", text)
+    return strict_text(".contains", part) in strict_text(".contains", text)
 
 
 def starts_with(text: Value, part: Value, offset: Value = 0) -> bool:
-    units, wanted = utf16(_text(".startsWith", text)), utf16(_text(".startsWith", part))
+    units, wanted = utf16(strict_text(".startsWith", text)), utf16(strict_text(".startsWith", part))
     at = count_arg(".startsWith", offset)
     return 0 <= 2 * at <= len(units) and units.startswith(wanted, 2 * at)
 
 
 def ends_with(text: Value, part: Value) -> bool:
-    return _text(".endsWith", text).endswith(_text(".endsWith", part))
+    return strict_text(".endsWith", text).endswith(strict_text(".endsWith", part))
 
 
-def trim(text: Value) -> str:
-    """Java's `trim`: every character up to the space, and no other white space."""
-    return _text(".trim", text).strip("".join(map(chr, range(33))))
+def _changing(name: str, change: Callable[[str], str]) -> Callable[[Value], str]:
+    return lambda text: change(strict_text(name, text))
 
 
-def lower(text: Value) -> str:
-    return _text(".toLowerCase", text).lower()
-
-
-def upper(text: Value) -> str:
-    return _text(".toUpperCase", text).upper()
+_UP_TO_SPACE = "".join(map(chr, range(33)))  # what Java trims: no other white space
+trim = _changing(".trim", lambda text: text.strip(_UP_TO_SPACE))
+lower, upper = _changing(".toLowerCase", str.lower), _changing(".toUpperCase", str.upper)
 
 
 # --- dates ---------------------------------------------------------------------------------------
 
 
-def _both(name: str, one: Value, other: Value, kinds: tuple[type, ...]) -> None:
+def _ordered(
+    name: str, kinds: tuple[type, ...], holds: Callable[[Value, Value], bool]
+) -> Callable[[Value, Value], bool]:
+    """A comparison of two moments of one of these kinds."""
+
+    def compared(one: Value, other: Value) -> bool:
+        _check_both(name, kinds, one, other)
+        return holds(one, other)
+
+    return compared
+
+
+def _check_both(name: str, kinds: tuple[type, ...], one: Value, other: Value) -> None:
     if type(one) not in kinds or type(one) is not type(other):
         raise LangError(
             "type_error", f"{name} cannot compare {type_name(one)} with {type_name(other)}"
         )
+
+
+before, after = _ordered(".before", (Date,), lt), _ordered(".after", (Date,), gt)
+is_before = _ordered(".isBefore", (LocalDate, Instant), lt)
+is_after = _ordered(".isAfter", (LocalDate, Instant), gt)
 
 
 def make_date(*args: Value) -> Date:
@@ -143,26 +153,6 @@ def to_epoch_milli(value: Value) -> int:
     return value.ns // 1_000_000
 
 
-def before(one: Value, other: Value) -> bool:
-    _both(".before", one, other, (Date,))
-    return bool(one < other)
-
-
-def after(one: Value, other: Value) -> bool:
-    _both(".after", one, other, (Date,))
-    return bool(one > other)
-
-
-def is_before(one: Value, other: Value) -> bool:
-    _both(".isBefore", one, other, (LocalDate, Instant))
-    return bool(one < other)
-
-
-def is_after(one: Value, other: Value) -> bool:
-    _both(".isAfter", one, other, (LocalDate, Instant))
-    return bool(one > other)
-
-
 def _days(name: str, value: Value, days: Value) -> tuple[LocalDate, int]:
     if type(value) is not LocalDate:
         raise LangError("type_error", f"{name} expects a local date, got {type_name(value)}")
@@ -185,35 +175,21 @@ def to_epoch_day(value: Value) -> int:
 
 
 def between(one: Value, other: Value) -> Duration:
-    _both("Duration/between", one, other, (Instant,))
+    _check_both("Duration/between", (Instant,), one, other)
     return Duration(other.ns - one.ns)
 
 
-def _duration(name: str, value: Value) -> int:
-    if type(value) is not Duration:
-        raise LangError("type_error", f"{name} expects a duration, got {type_name(value)}")
-    return value.ns
+def _in_units(name: str, unit_ns: int, *, past: bool = False) -> Callable[[Value], int]:
+    """A duration in whole units, cut towards zero, or else towards the past."""
+
+    def counted(value: Value) -> int:
+        if type(value) is not Duration:
+            raise LangError("type_error", f"{name} expects a duration, got {type_name(value)}")
+        return value.ns // unit_ns if past or value.ns >= 0 else -(-value.ns // unit_ns)
+
+    return counted
 
 
-def _toward_zero(ns: int, unit_ns: int) -> int:
-    return ns // unit_ns if ns >= 0 else -(-ns // unit_ns)
-
-
-def to_days(value: Value) -> int:
-    return _toward_zero(_duration(".toDays", value), 86_400 * dates.NS)
-
-
-def to_hours(value: Value) -> int:
-    return _toward_zero(_duration(".toHours", value), 3_600 * dates.NS)
-
-
-def to_minutes(value: Value) -> int:
-    return _toward_zero(_duration(".toMinutes", value), 60 * dates.NS)
-
-
-def to_millis(value: Value) -> int:
-    return _duration(".toMillis", value) // 1_000_000
-
-
-def now_ms() -> int:
-    return dates.now_ms()
+to_days, to_hours = _in_units(".toDays", 86_400 * NS), _in_units(".toHours", 3_600 * NS)
+to_minutes = _in_units(".toMinutes", 60 * NS)
+to_millis = _in_units(".toMillis", 1_000_000, past=True)  # as Java has it

@@ -45,10 +45,6 @@ def copy_of(table: Table) -> Table:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def get(container: Value, key: Value, default: Value = None) -> Value:
-    return lookup(container, key, default)
-
-
 def get_in(container: Value, path: Value, default: Value = None) -> Value:
     for key in seq_items(path):
         container = lookup(container, key, MISSING)

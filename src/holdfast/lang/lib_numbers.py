@@ -8,13 +8,14 @@ operations work on 64-bit two's complement, as Clojure's do, and mask shift coun
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from itertools import pairwise
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.meter import ACTIVE, refuse_size, spend
-from holdfast.lang.values import compare, equal, int_or_none, is_true, type_name
+from holdfast.lang.values import equal, int_or_none, type_name
 
 Number = int | float
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
@@ -176,27 +177,14 @@ def absolute(value: Value) -> Number:
     return abs(number("abs", value))
 
 
-def _rounded(name: str, value: Value, make: Callable[[float], int]) -> Number:
-    found = number(name, value)
-    if type(found) is int or not math.isfinite(found):
-        return found
-    return make(found)
+def _rounding(name: str, make: Callable[[float], int]) -> Callable[[Value], Number]:
+    """A function to integers that leaves integers, infinities and NaN as they are."""
 
+    def rounded(value: Value) -> Number:
+        found = number(name, value)
+        return found if type(found) is int or not math.isfinite(found) else make(found)
 
-def floor(value: Value) -> Number:
-    return _rounded("floor", value, math.floor)
-
-
-def ceil(value: Value) -> Number:
-    return _rounded("ceil", value, math.ceil)
-
-
-def trunc(value: Value) -> Number:
-    return _rounded("trunc", value, math.trunc)
-
-
-def round_half_up(value: Value) -> Number:
-    return _rounded("round", value, _away)
+    return rounded
 
 
 def _away(value: float) -> int:
@@ -204,6 +192,10 @@ def _away(value: float) -> int:
     if abs(value - whole) >= 0.5:
         whole += 1 if value > 0 else -1
     return whole
+
+
+floor, ceil = _rounding("floor", math.floor), _rounding("ceil", math.ceil)
+trunc, round_half_up = _rounding("trunc", math.trunc), _rounding("round", _away)
 
 
 def to_int(value: Value) -> int:
@@ -265,110 +257,69 @@ def power(base: Value, exponent: Value) -> float:
         return math.nan
 
 
-def _pick(name: str, args: tuple[Value, ...], better: Callable[[Number, Number], bool]) -> Number:
-    best = number(name, args[0])
-    for each in args[1:]:
-        found = number(name, each)
-        if found != found or best != best:
-            best = math.nan
-        elif better(found, best):
-            best = found
-    return best
+def _extreme(name: str, better: Callable[[Number, Number], bool]) -> Callable[..., Number]:
+    """The best of some numbers, the last of equals; NaN if there is one."""
+
+    def extreme(first: Value, *rest: Value) -> Number:
+        best = number(name, first)
+        for each in rest:
+            found = number(name, each)
+            if found != found or best != best:
+                best = math.nan
+            elif better(found, best):
+                best = found
+        return best
+
+    return extreme
 
 
-def maximum(first: Value, *rest: Value) -> Number:
-    return _pick("max", (first, *rest), lambda one, other: one >= other)
+maximum, minimum = _extreme("max", operator.ge), _extreme("min", operator.le)
 
 
-def minimum(first: Value, *rest: Value) -> Number:
-    return _pick("min", (first, *rest), lambda one, other: one <= other)
+def _chain(name: str, holds: Callable[[Any, Any], bool]) -> Callable[..., bool]:
+    """Whether each number stands so to the next; one value alone does, whatever it is."""
 
-
-def _chain(name: str, args: tuple[Value, ...], holds: Callable[[Number, Number], bool]) -> bool:
-    if len(args) == 1:
+    def in_order(first: Value, *rest: Value) -> bool:
+        for one, other in pairwise((first, *rest)):
+            _both(name, one, other)
+            if not holds(one, other):
+                return False
         return True
-    for one, other in pairwise(args):
-        _both(name, one, other)
-        if not holds(one, other):
-            return False
-    return True
+
+    return in_order
 
 
-def less(first: Value, *rest: Value) -> bool:
-    return _chain("<", (first, *rest), lambda one, other: one < other)
-
-
-def at_most(first: Value, *rest: Value) -> bool:
-    return _chain("<=", (first, *rest), lambda one, other: one <= other)
-
-
-def greater(first: Value, *rest: Value) -> bool:
-    return _chain(">", (first, *rest), lambda one, other: one > other)
-
-
-def at_least(first: Value, *rest: Value) -> bool:
-    return _chain(">=", (first, *rest), lambda one, other: one >= other)
+less, at_most = _chain("<", operator.lt), _chain("<=", operator.le)
+greater, at_least = _chain(">", operator.gt), _chain(">=", operator.ge)
+same_number = _chain("==", operator.eq)
 
 
 def same(first: Value, *rest: Value) -> bool:
     return all(equal(first, each) for each in rest)
 
 
-def different(first: Value, *rest: Value) -> bool:
-    return not same(first, *rest)
-
-
-def same_number(first: Value, *rest: Value) -> bool:
-    if not rest:
-        return True
-    return _chain("==", (first, *rest), lambda one, other: one == other)
-
-
-def compare_values(one: Value, other: Value) -> int:
-    return compare(one, other)
-
-
-def logical_not(value: Value) -> bool:
-    return not is_true(value)
-
-
 # --- predicates: false for what is no number -----------------------------------------------------
 
 
-def is_zero(value: Value) -> bool:
-    return type(value) in (int, float) and value == 0
+def _to_zero(holds: Callable[[Any, Any], bool]) -> Callable[[Value], bool]:
+    return lambda value: type(value) in (int, float) and holds(value, 0)
 
 
-def is_positive(value: Value) -> bool:
-    return type(value) in (int, float) and value > 0
+is_zero, is_positive, is_negative = map(_to_zero, (operator.eq, operator.gt, operator.lt))
 
 
-def is_negative(value: Value) -> bool:
-    return type(value) in (int, float) and value < 0
+def _parity(rest: int) -> Callable[[Value], bool]:
+    """Whether an integer, or a float that stands for one, leaves this rest."""
+
+    def has_parity(value: Value) -> bool:
+        if type(value) is float and math.isfinite(value):
+            value = int_or_none(value)
+        return type(value) is int and value % 2 == rest
+
+    return has_parity
 
 
-def _integral(value: Value) -> int | None:
-    if type(value) is int:
-        return value
-    return int_or_none(value) if type(value) is float and math.isfinite(value) else None
-
-
-def is_even(value: Value) -> bool:
-    found = _integral(value)
-    return found is not None and found % 2 == 0
-
-
-def is_odd(value: Value) -> bool:
-    found = _integral(value)
-    return found is not None and found % 2 == 1
-
-
-def is_nan(value: Value) -> bool:
-    return type(value) is float and value != value
-
-
-def is_infinite(value: Value) -> bool:
-    return type(value) is float and math.isinf(value)
+is_even, is_odd = _parity(0), _parity(1)
 
 
 # --- bits ----------------------------------------------------------------------------------------
@@ -387,62 +338,43 @@ def _wrap(value: int) -> int:
     return value - 2**64 if value > LONG_MAX else value
 
 
-def bit_and(one: Value, other: Value, *rest: Value) -> int:
-    found = _long("bit-and", one)
-    for each in (other, *rest):
-        found &= _long("bit-and", each)
-    return found
+def _bitwise(name: str, join: Callable[[int, int], int]) -> Callable[..., int]:
+    def joined(one: Value, other: Value, *rest: Value) -> int:
+        found = _long(name, one)
+        for each in (other, *rest):
+            found = join(found, _long(name, each))
+        return found
+
+    return joined
 
 
-def bit_or(one: Value, other: Value, *rest: Value) -> int:
-    found = _long("bit-or", one)
-    for each in (other, *rest):
-        found |= _long("bit-or", each)
-    return found
-
-
-def bit_xor(one: Value, other: Value, *rest: Value) -> int:
-    found = _long("bit-xor", one)
-    for each in (other, *rest):
-        found ^= _long("bit-xor", each)
-    return found
-
-
-def bit_and_not(one: Value, other: Value, *rest: Value) -> int:
-    found = _long("bit-and-not", one)
-    for each in (other, *rest):
-        found &= ~_long("bit-and-not", each)
-    return found
+bit_and, bit_or = _bitwise("bit-and", operator.and_), _bitwise("bit-or", operator.or_)
+bit_xor = _bitwise("bit-xor", operator.xor)
+bit_and_not = _bitwise("bit-and-not", lambda one, other: one & ~other)
 
 
 def bit_not(value: Value) -> int:
     return ~_long("bit-not", value)
 
 
-def bit_set(value: Value, index: Value) -> int:
-    return _wrap(_long("bit-set", value) | 1 << (_long("bit-set", index) & 63))
+def _at_bit(name: str, change: Callable[[int, int], int]) -> Callable[[Value, Value], int]:
+    """An operation on a number and the position of a bit, or a distance."""
+
+    def changed(value: Value, index: Value) -> int:
+        return _wrap(change(_long(name, value), _long(name, index) & 63))
+
+    return changed
 
 
-def bit_clear(value: Value, index: Value) -> int:
-    return _wrap(_long("bit-clear", value) & ~(1 << (_long("bit-clear", index) & 63)))
-
-
-def bit_flip(value: Value, index: Value) -> int:
-    return _wrap(_long("bit-flip", value) ^ 1 << (_long("bit-flip", index) & 63))
+bit_set = _at_bit("bit-set", lambda value, bit: value | 1 << bit)
+bit_clear = _at_bit("bit-clear", lambda value, bit: value & ~(1 << bit))
+bit_flip = _at_bit("bit-flip", lambda value, bit: value ^ 1 << bit)
+shift_left = _at_bit("bit-shift-left", operator.lshift)
+shift_right = _at_bit("bit-shift-right", operator.rshift)
+unsigned_shift_right = _at_bit(
+    "unsigned-bit-shift-right", lambda value, count: (value & 2**64 - 1) >> count
+)
 
 
 def bit_test(value: Value, index: Value) -> bool:
     return bool(_long("bit-test", value) >> (_long("bit-test", index) & 63) & 1)
-
-
-def shift_left(value: Value, count: Value) -> int:
-    return _wrap(_long("bit-shift-left", value) << (_long("bit-shift-left", count) & 63))
-
-
-def shift_right(value: Value, count: Value) -> int:
-    return _long("bit-shift-right", value) >> (_long("bit-shift-right", count) & 63)
-
-
-def unsigned_shift_right(value: Value, count: Value) -> int:
-    name = "unsigned-bit-shift-right"
-    return _wrap((_long(name, value) & 2**64 - 1) >> (_long(name, count) & 63))

@@ -7,7 +7,6 @@ Everything is an eager vector. Maps and sets have no positions, so they are refu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.callables import as_function
@@ -78,22 +77,6 @@ def next_(coll: Value) -> Items | None:
 
 def butlast(coll: Value) -> Items | None:
     return made(positional("butlast", coll)[:-1]) or None
-
-
-def ffirst(coll: Value) -> Value:
-    return first(first(coll))
-
-
-def fnext(coll: Value) -> Value:
-    return first(next_(coll))
-
-
-def nfirst(coll: Value) -> Value:
-    return next_(first(coll))
-
-
-def nnext(coll: Value) -> Value:
-    return next_(next_(coll))
 
 
 _NOTHING = object()
@@ -184,9 +167,7 @@ def subvec(coll: Value, start: Value, end: Value = _NOTHING) -> Items:
 
 def partition(first: Value, second: Value, *more: Value) -> Items:
     args = (first, second, *more)
-    size = count_arg("partition", args[0])
-    step = count_arg("partition", args[1]) if len(args) > 2 else size
-    items = positional("partition", args[-1])
+    size, step, items = _groups("partition", args)
     if type(args[0]) is float and len(args) < 4:
         return ()  # Clojure compares the size of each group with it, and 2 is not 2.0 there
     if size <= 0 or step <= 0:
@@ -202,13 +183,17 @@ def partition(first: Value, second: Value, *more: Value) -> Items:
 
 
 def partition_all(first: Value, second: Value, *more: Value) -> Items:
-    args = (first, second, *more)
-    size = count_arg("partition-all", args[0])
-    step = count_arg("partition-all", args[1]) if len(args) > 2 else size
-    items = positional("partition-all", args[-1])
+    size, step, items = _groups("partition-all", (first, second, *more))
     if size <= 0 or step <= 0:
         return _no_progress("partition-all", size, step)
     return made([made(items[at : at + size]) for at in range(0, len(items), step)])
+
+
+def _groups(name: str, args: Items) -> tuple[int, int, Items]:
+    """Size, step (the size unless given) and the items, which come last."""
+    size = count_arg(name, args[0])
+    step = count_arg(name, args[1]) if len(args) > 2 else size
+    return size, step, positional(name, args[-1])
 
 
 def _no_progress(name: str, size: int, step: int) -> Items:
@@ -318,27 +303,23 @@ def zip_(one: Value, other: Value) -> Items:
 
 
 def range_(first: Value, *rest: Value) -> Items:
-    args = (first, *rest)
-    start: Any = 0
-    step: Any = 1
-    if len(args) == 1:
-        end = args[0]
-    else:
-        start, end = args[0], args[1]
-        step = args[2] if len(args) == 3 else 1
+    start, end = (first, rest[0]) if rest else (0, first)
+    step = rest[1] if len(rest) == 2 else 1
     for each in (start, end, step):
         number("range", each)
     if step == 0:
         if start == end:
             return ()
         raise LangError("memory_exceeded", "range with a step of 0 never ends")
-    size = (end - start) / step if not all(type(x) is int for x in (start, end, step)) else 0
-    if size == 0 and all(type(x) is int for x in (start, end, step)):
+    whole = all(type(each) is int for each in (start, end, step))
+    if whole:
         size = len(range(start, end, step)) if abs(end - start) < 2**62 else 2**62
+    else:
+        size = (end - start) / step
     if size != size or size > ACTIVE.get().limits.range_items:
         refuse_size("range_items", "the range")
     grow(max(int(size), 0) * 3)
-    if all(type(x) is int for x in (start, end, step)):
+    if whole:
         return tuple(range(start, end, step))
     found = []
     index, value = 0, start

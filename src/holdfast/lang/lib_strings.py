@@ -17,15 +17,7 @@ from holdfast.lang.lib_seqs import count_arg, made
 from holdfast.lang.meter import ACTIVE, refuse_size, text_size
 from holdfast.lang.printer import display, readable
 from holdfast.lang.regexes import groups, input_of, regex_of, split_text
-from holdfast.lang.values import (
-    Keyword,
-    Regex,
-    Symbol,
-    graphemes,
-    keyword,
-    seq_items,
-    type_name,
-)
+from holdfast.lang.values import Keyword, Regex, Symbol, graphemes, keyword, seq_items, type_name
 
 WHITE = " \t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008"
 WHITE += "\u2009\u200a\u2028\u2029\u205f\u3000"
@@ -102,37 +94,20 @@ def split_lines(text: Value) -> tuple[str, ...]:
     return split_text(Regex("\r?\n", re.compile("\r?\n")), whole, 0)
 
 
-def trim(text: Value) -> str:
-    return text_of("trim", text).strip(WHITE)
+def _changing(name: str, change: Callable[[str], str]) -> Callable[[Value], str]:
+    return lambda text: change(text_of(name, text))
 
 
-def triml(text: Value) -> str:
-    return text_of("triml", text).lstrip(WHITE)
-
-
-def trimr(text: Value) -> str:
-    return text_of("trimr", text).rstrip(WHITE)
-
-
-def trim_newline(text: Value) -> str:
-    return text_of("trim-newline", text).rstrip("\r\n")
+trim = _changing("trim", lambda text: text.strip(WHITE))
+triml = _changing("triml", lambda text: text.lstrip(WHITE))
+trimr = _changing("trimr", lambda text: text.rstrip(WHITE))
+trim_newline = _changing("trim-newline", lambda text: text.rstrip("\r\n"))
+upper, lower = _changing("upper-case", str.upper), _changing("lower-case", str.lower)
+capitalize = _changing("capitalize", lambda text: text[:1].upper() + text[1:].lower())
 
 
 def is_blank(text: Value) -> bool:
     return text is None or not strict_text("blank?", text).strip(WHITE)
-
-
-def upper(text: Value) -> str:
-    return text_of("upper-case", text).upper()
-
-
-def lower(text: Value) -> str:
-    return text_of("lower-case", text).lower()
-
-
-def capitalize(text: Value) -> str:
-    whole = text_of("capitalize", text)
-    return whole[:1].upper() + whole[1:].lower()
 
 
 def reverse_text(text: Value) -> str:
@@ -157,12 +132,8 @@ def index_of(text: Value, part: Value, start: Value = 0) -> int | None:
     if whole.isascii():
         found = whole.find(wanted, min(low, len(whole)))
         return found if found >= 0 else None
-    chars, part_chars = graphemes(whole), graphemes(wanted)
-    size = len(part_chars)
-    for at in range(low, len(chars) - size + 1):
-        if chars[at : at + size] == part_chars:
-            return at
-    return None
+    chars, sought = graphemes(whole), graphemes(wanted)
+    return _find(chars, sought, range(low, len(chars) - len(sought) + 1))
 
 
 def last_index_of(text: Value, part: Value, start: Value = None) -> int | None:
@@ -171,15 +142,16 @@ def last_index_of(text: Value, part: Value, start: Value = None) -> int | None:
         last = len(whole) if start is None else count_arg("last-index-of", start)
         found = whole.rfind(wanted, 0, last + len(wanted)) if last >= 0 else -1
         return found if found >= 0 else None
-    chars, part_chars = graphemes(whole), graphemes(wanted)
-    size = len(part_chars)
-    high = len(chars) - size
+    chars, sought = graphemes(whole), graphemes(wanted)
+    high = len(chars) - len(sought)
     if start is not None:
         high = min(high, count_arg("last-index-of", start))
-    for at in range(high, -1, -1):
-        if chars[at : at + size] == part_chars:
-            return at
-    return None
+    return _find(chars, sought, range(high, -1, -1))
+
+
+def _find(chars: list[str], sought: list[str], places: range) -> int | None:
+    size = len(sought)
+    return next((at for at in places if chars[at : at + size] == sought), None)
 
 
 # --- replacing -----------------------------------------------------------------------------------

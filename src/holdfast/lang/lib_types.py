@@ -7,146 +7,31 @@ strings. `type` answers a small fixed vocabulary of keywords and never a host ty
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from holdfast.lang.api import Value
-from holdfast.lang.callables import is_callable
 from holdfast.lang.meter import spend
 from holdfast.lang.printer import display
-from holdfast.lang.values import (
-    Entry,
-    Keyword,
-    Symbol,
-    Var,
-    as_key,
-    elements,
-    graphemes,
-    is_function,
-    is_true,
-    keyword,
-    type_name,
-    unkey,
-)
-
-
-def is_nil(value: Value) -> bool:
-    return value is None
-
-
-def is_some(value: Value) -> bool:
-    return value is not None
-
-
-def is_boolean(value: Value) -> bool:
-    return type(value) is bool
-
-
-def boolean(value: Value) -> bool:
-    return is_true(value)
+from holdfast.lang.values import Entry, as_key, elements, graphemes, keyword, type_name, unkey
 
 
 def identity(value: Value) -> Value:
     return value
 
 
-def is_number(value: Value) -> bool:
-    return type(value) is int or type(value) is float
-
-
-def is_integer(value: Value) -> bool:
-    return type(value) is int
-
-
-def is_float(value: Value) -> bool:
-    return type(value) is float
-
-
-def is_natural(value: Value) -> bool:
-    return type(value) is int and value >= 0
-
-
-def is_positive_integer(value: Value) -> bool:
-    return type(value) is int and value > 0
-
-
-def is_negative_integer(value: Value) -> bool:
-    return type(value) is int and value < 0
-
-
 def never(value: Value) -> bool:
     return False
 
 
-def is_string(value: Value) -> bool:
-    return type(value) is str
+def of(*kinds: type) -> Callable[[Value], bool]:
+    """The predicate of values whose kind is one of these."""
+    return lambda value: type(value) in kinds
 
 
-def is_char(value: Value) -> bool:
-    return type(value) is str and len(value) == 1
-
-
-def is_keyword(value: Value) -> bool:
-    return type(value) is Keyword
-
-
-def is_symbol(value: Value) -> bool:
-    return type(value) is Symbol
-
-
-def is_ident(value: Value) -> bool:
-    return type(value) in (Keyword, Symbol)
-
-
-def is_vector(value: Value) -> bool:
-    return isinstance(value, tuple)
-
-
-def is_set(value: Value) -> bool:
-    return type(value) is frozenset
-
-
-def is_map(value: Value) -> bool:
-    return type(value) is dict
-
-
-def is_collection(value: Value) -> bool:
-    return isinstance(value, tuple | dict | frozenset)
-
-
-def is_seqable(value: Value) -> bool:
-    return value is None or isinstance(value, tuple | dict | frozenset | str)
-
-
-def is_associative(value: Value) -> bool:
-    return isinstance(value, tuple | dict)
-
-
-def is_map_entry(value: Value) -> bool:
-    return type(value) is Entry
-
-
-def is_fn(value: Value) -> bool:
-    return is_function(value)
-
-
-def is_ifn(value: Value) -> bool:
-    return is_callable(value) or type(value) is Symbol
-
-
-def is_var(value: Value) -> bool:
-    return type(value) is Var
-
-
-def is_true_value(value: Value) -> bool:
-    return value is True
-
-
-def is_false_value(value: Value) -> bool:
-    return value is False
-
-
-def type_of(value: Value) -> Value:
-    return None if value is None else keyword(type_name(value))
+is_integer, is_float = of(int), of(float)
+is_vector = of(tuple, Entry)
+is_collection = of(tuple, Entry, dict, frozenset)
 
 
 def vector(*items: Value) -> tuple[Value, ...]:
@@ -165,7 +50,7 @@ def describe(value: Value) -> Table:
 
     Of a collection at most `ROWS_SCANNED` items are looked at and `KEYS_SHOWN` keys shown.
     """
-    found: Table = {"type": _kind(value)}
+    found: Table = {"type": kind_name(value)}
     if type(value) is dict:
         found["count"] = len(value)
         found["keys"] = _keys([value], present=False)
@@ -190,12 +75,12 @@ def _keyed(found: Table) -> Table:
     return {keyword(name): item for name, item in found.items()}
 
 
-def _kind(value: Value) -> str:
+def kind_name(value: Value) -> str:
     return _KINDS.get(type(value)) or type_name(value)
 
 
 def _histogram(items: list[Value]) -> Table:
-    return dict(Counter(map(_kind, items)))
+    return dict(Counter(map(kind_name, items)))
 
 
 def _keys(rows: list[Value], *, present: bool) -> Table:

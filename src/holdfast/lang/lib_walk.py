@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.callables import as_function
 from holdfast.lang.lib_seqs import made
+from holdfast.lang.lib_types import identity
 from holdfast.lang.meter import grow
 from holdfast.lang.values import Entry, Keyword, as_key, elements, entries, keyword, make_set
 
@@ -52,15 +53,11 @@ def postwalk(fn: Value, form: Value) -> Value:
     return step(form)
 
 
-def _same(item: Value) -> Value:
-    return item
-
-
 def prewalk(fn: Value, form: Value) -> Value:
     call = as_function(fn)
 
     def step(item: Value) -> Value:
-        return _walk(step, _same, call(item))
+        return _walk(step, identity, call(item))
 
     return step(form)
 

@@ -14,20 +14,10 @@ from typing import Any, Literal
 
 from holdfast.lang import lib_functions, lib_maps, table
 from holdfast.lang.api import LangError, Value
-from holdfast.lang.callables import is_callable, lookup
+from holdfast.lang.callables import lookup
 from holdfast.lang.lib_control import destructured
 from holdfast.lang.lib_strings import reverse_text
-from holdfast.lang.values import (
-    Keyword,
-    Symbol,
-    Var,
-    as_key,
-    equal,
-    keyword,
-    make_set,
-    type_name,
-    unkey,
-)
+from holdfast.lang.values import Symbol, as_key, equal, keyword, make_set, type_name, unkey
 
 UNSHADOWABLE = frozenset({"if", "def", "do", "recur", "quote", "var"})
 WHERE_OPERATORS = tuple(lib_functions.WHERE)
@@ -44,7 +34,7 @@ class Row:
     fn: Callable[..., Any]
     cost: str
     group: str
-    usage_text: str
+    usage: str
     doc: str
     example: str
     value: str
@@ -61,9 +51,6 @@ class Row:
         if self.high is None:
             return f"at least {self.low}"
         return str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
-
-    def usage(self) -> str:
-        return self.usage_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +124,14 @@ _HIDDEN: tuple[table.RawRow, ...] = (
 def _build() -> dict[str, Row]:
     rows: dict[str, Row] = {}
     for group, raw_rows in (*table.GROUPS.items(), ("hidden", _HIDDEN)):
-        for name, arities, fn, cost, usage, doc, example, value in raw_rows:
+        for name, arities, fn, cost, params, doc, example, value in raw_rows:
             low, high = _arities(arities)
             helper = cost.partition(" ")[2] if cost.startswith("host ") else ""
             assert name not in rows, name
-            if not hasattr(fn, "lisp_name"):
-                fn.lisp_name = name  # what printing it shows; the first of several names wins
+            if not hasattr(fn, "lisp_name"):  # of several names the first wins
+                fn.lisp_name = name  # what printing it shows
+                fn.__qualname__ = name  # what Python calls it where it refuses arguments
+            usage = f"({name} {params})" if params else f"({name})"
             rows[name] = Row(name, low, high, fn, cost, group, usage, doc, example, value, helper)
     return rows
 
@@ -310,23 +299,6 @@ def is_boolean(name: str) -> bool:
     return name in _BOOLEAN
 
 
-def is_keyword(value: object) -> bool:
-    return type(value) is Keyword
-
-
-def may_call(value: Value) -> bool:
-    """Whether a literal in first place could be called."""
-    return is_callable(value)
-
-
-def make_symbol(name: str) -> Symbol:
-    return Symbol(name)
-
-
-def make_var(name: str) -> Var:
-    return Var(name)
-
-
 def key_for(word: str, name: str) -> Value:
     """The key that `:keys`, `:strs` or `:syms` reads for a name."""
     return keyword(name) if word == "keys" else Symbol(name) if word == "syms" else name
@@ -345,17 +317,21 @@ def catalogue() -> dict[str, dict[str, Any]]:
     """Every built-in as plain data, for `doc` and its kin."""
     found = {}
     for row in ROWS.values():
-        if row.group == "hidden":
-            continue
-        aliases = tuple(space for space, groups in NAMESPACES.items() if row.group in groups)
-        found[row.name] = {
-            "name": row.name,
-            "group": row.group,
-            "aliases": aliases,
-            "usage": row.usage_text,
-            "doc": row.doc,
-            "cost": row.cost.partition(" ")[0] if row.helper else row.cost,
-            "example": row.example,
-            "value": row.value,
-        }
+        if row.group != "hidden":
+            found[row.name] = about(
+                row.name,
+                row.group,
+                row.doc,
+                aliases=tuple(space for space, groups in NAMESPACES.items() if row.group in groups),
+                usage=row.usage,
+                cost=row.cost.partition(" ")[0] if row.helper else row.cost,
+                example=row.example,
+                value=row.value,
+            )
     return found
+
+
+def about(name: str, group: str, doc: str, **known: Any) -> dict[str, Any]:
+    """What `doc` and its kin say of one name; what is not known is empty."""
+    blank = {"aliases": (), "usage": "", "cost": "", "example": "", "value": ""}
+    return {"name": name, "group": group, "doc": doc, **blank, **known}

@@ -20,7 +20,16 @@ from functools import partial
 from types import CodeType
 from typing import Any
 
-from holdfast.lang.api import Hit, Host, LangError, Limits, ParallelRecord, ToolRecord, Value
+from holdfast.lang.api import (
+    Hit,
+    Host,
+    LangError,
+    Limits,
+    ParallelRecord,
+    ToolRecord,
+    Value,
+    over_limit,
+)
 from holdfast.lang.meter import ACTIVE, Meter
 from holdfast.lang.naming import FnInfo, global_name
 from holdfast.lang.portable import bounded, from_host, measured_bytes, tool_args
@@ -187,7 +196,7 @@ class Machine:
         if late:
             limit = branches[0].deadline_name
             text = f"{kind} ran longer than {getattr(self.limits, limit):g} s"
-            self.over = partial(LangError, "timeout", text, details={"limit": limit})
+            self.over = partial(over_limit, limit, text, code="timeout")
             raise self.over()
         for index, failure in enumerate(group.failures):
             if failure is not None:
@@ -242,10 +251,8 @@ class Machine:
         branch.output_left -= len(text)
         if branch.output_left < 0 or branch.prints_left < 0:
             limit = "output_bytes" if branch.output_left < 0 else "prints"
-            raise LangError(
-                "memory_exceeded",
-                f"the program printed more than {getattr(self.limits, limit)} ({limit})",
-                details={"limit": limit},
+            raise over_limit(
+                limit, f"the program printed more than {getattr(self.limits, limit)} ({limit})"
             )
         branch.prints.append(text)
         if branch is self.root:

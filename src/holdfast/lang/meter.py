@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NoReturn
 
-from holdfast.lang.api import LangError, Limits, Value
+from holdfast.lang.api import LangError, Limits, Value, over_limit
 
 CHUNK = 4096
 NESTED_SORTS = 64
@@ -62,11 +62,11 @@ class Meter:
         self.fuel_left -= amount
         if self.fuel_left < 0:
             self.fuel_left = 0
-            raise LangError(
-                "timeout",
+            raise over_limit(
+                "fuel",
                 f"the program used its {self.limits.fuel} units of fuel",
+                code="timeout",
                 hint="do less work, or work on a smaller part of the data",
-                details={"limit": "fuel"},
             )
 
     def spend(self, amount: int) -> None:
@@ -80,19 +80,16 @@ class Meter:
         self.alloc_left -= amount_bytes
         if self.alloc_left < 0:
             self.alloc_left = 0
-            raise LangError(
-                "memory_exceeded",
+            raise over_limit(
+                "alloc_bytes",
                 f"the program built more than {self.limits.alloc_bytes} bytes of values",
-                details={"limit": "alloc_bytes"},
             )
 
     def check_clock(self) -> None:
         if time.monotonic() > self.deadline:
             seconds = getattr(self.limits, self.deadline_name)
-            raise LangError(
-                "timeout",
-                f"the program ran longer than {seconds:g} s",
-                details={"limit": self.deadline_name},
+            raise over_limit(
+                self.deadline_name, f"the program ran longer than {seconds:g} s", code="timeout"
             )
 
     @contextmanager
@@ -101,21 +98,19 @@ class Meter:
         self.sorts += 1
         try:
             if self.sorts > NESTED_SORTS:
-                raise LangError(
-                    "memory_exceeded",
-                    f"sorts are nested deeper than {NESTED_SORTS} (stack overflow)",
-                    details={"limit": "depth"},
+                raise over_limit(
+                    "depth", f"sorts are nested deeper than {NESTED_SORTS} (stack overflow)"
                 )
             yield
         finally:
             self.sorts -= 1
 
     def loop_limit(self) -> NoReturn:
-        raise LangError(
-            "loop_limit_exceeded",
+        raise over_limit(
+            "loop_iterations",
             f"a loop went round more than {self.limits.loop_iterations} times",
+            code="loop_limit_exceeded",
             hint="use reduce, map or for over a finite collection",
-            details={"limit": "loop_iterations"},
         )
 
 
@@ -133,10 +128,6 @@ class Unmetered(Meter):
 
 
 ACTIVE: ContextVar[Meter] = ContextVar("meter", default=Unmetered(Limits()))  # noqa: B039  it charges nothing, so it may be shared
-
-
-def active() -> Meter:
-    return ACTIVE.get()
 
 
 def spend(amount: int) -> None:
@@ -165,11 +156,7 @@ def copied(items: int, bytes_each: int = WORD_BYTES) -> None:
 def refuse_size(limit: str, what: str) -> NoReturn:
     """The refusal for a size: names the limit and its number."""
     number = getattr(ACTIVE.get().limits, limit)
-    raise LangError(
-        "memory_exceeded",
-        f"{what} exceeds the limit of {number} ({limit})",
-        details={"limit": limit},
-    )
+    raise over_limit(limit, f"{what} exceeds the limit of {number} ({limit})")
 
 
 def text_size(chars: int) -> None:

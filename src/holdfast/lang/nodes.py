@@ -1,8 +1,7 @@
 """What the analyser hands to the translator: a program in a dozen kinds of node.
 
 Owns shapes only. Every name is resolved here: locals are generated Python names, globals are the
-program's own definitions, built-ins are names of the table. `start` and `end` are offsets into the
-source for error positions.
+program's own definitions, built-ins are names of the table. `at` says where in the source it is.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from holdfast.lang.api import Value
+from holdfast.lang.reader import At
 
 # Loops in loops that one translated function may hold: CPython refuses 21 nested blocks.
 BLOCKS_MAX = 12
@@ -18,13 +18,16 @@ BLOCKS_MAX = 12
 
 @dataclass(slots=True)
 class Node:
-    start: int
-    end: int
+    at: At
 
 
 @dataclass(slots=True)
 class Const(Node):
     value: Value
+
+
+def nil(at: At) -> Node:
+    return Const(at, None)
 
 
 @dataclass(slots=True)
@@ -34,10 +37,9 @@ class Local(Node):
 
 @dataclass(slots=True)
 class Global(Node):
-    """A definition of the program or of an earlier turn. `sure` when it is bound by then."""
+    """A definition of the program or of an earlier turn."""
 
     name: str
-    sure: bool
 
 
 @dataclass(slots=True)
@@ -141,7 +143,6 @@ class Def(Node):
     name: str
     value: Node | None
     once: bool
-    inner: bool
 
 
 @dataclass(slots=True)
@@ -179,3 +180,12 @@ class For(Node):
     kind: Literal["for", "doseq"]
     clauses: list[tuple[Literal["bind", "let", "when", "while"], str, Node]]
     body: Node
+
+
+def choice(at: At, test: Node, then: Node, default: Node) -> Node:
+    """What `if` becomes."""
+    return Cond(at, [(test, then)], default)
+
+
+def negation(node: Node) -> Node:
+    return BuiltinCall(node.at, "not", [node])

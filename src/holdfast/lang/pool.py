@@ -56,11 +56,7 @@ class SandboxPool:
     """
 
     def __init__(
-        self,
-        size: int = 2,
-        limits: Limits | None = None,
-        *,
-        require: walls.Level = "seccomp",
+        self, size: int = 2, limits: Limits | None = None, *, require: walls.Level = "seccomp"
     ) -> None:
         if size < 1:
             raise ValueError("a pool has at least one worker")

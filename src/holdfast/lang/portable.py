@@ -13,7 +13,7 @@ from itertools import chain
 from types import FunctionType
 from typing import Any
 
-from holdfast.lang.api import LangError, Value
+from holdfast.lang.api import LangError, Value, over_limit
 from holdfast.lang.dates import TEMPORAL
 from holdfast.lang.meter import ACTIVE
 from holdfast.lang.values import (
@@ -143,19 +143,15 @@ def bounded(value: Value, what: str, limit: str) -> None:
     limits = ACTIVE.get().limits
     most = getattr(limits, limit)
     if measured_bytes(value, most) > most:
-        raise LangError(
-            "memory_limit_exceeded" if limit.startswith("memory") else "memory_exceeded",
-            f"{what} exceeds {most} bytes ({limit})",
-            hint="keep ids, counts and summaries, not whole results",
-            details={"limit": limit},
-        )
+        code = "memory_limit_exceeded" if limit.startswith("memory") else "memory_exceeded"
+        hint = "keep ids, counts and summaries, not whole results"
+        raise over_limit(limit, f"{what} exceeds {most} bytes ({limit})", code=code, hint=hint)
     level, depth = [value], 0
     while level:
         if depth > limits.value_nesting:
-            raise LangError(
-                "memory_exceeded",
+            raise over_limit(
+                "value_nesting",
                 f"{what} is nested deeper than {limits.value_nesting} (value_nesting)",
-                details={"limit": "value_nesting"},
             )
         level, depth = [part for item in level for part in _parts(item)], depth + 1
 

@@ -15,36 +15,35 @@ from typing import Literal, NoReturn
 from holdfast.lang.api import LangError, Limits, Value
 from holdfast.lang.values import Keyword, keyword, whole
 
+At = tuple[int, int]  # where a form begins and ends, as offsets into the text
 Kind = Literal["list", "vector", "map", "set", "fn", "symbol", "value", "regex"]
 
 
 class Form:
     """One form: `items` for collections, `name` for symbols and regex sources, else `value`.
 
-    `start` and `end` are offsets into the text; `Source.position` turns them into line and column.
+    `at` are its offsets in the text; `Source.position` turns them into line and column.
     A plain class and not a dataclass: reading makes thousands of them. Never changed once made.
     """
 
-    __slots__ = ("end", "items", "kind", "name", "start", "value")
+    __slots__ = ("at", "items", "kind", "name", "value")
 
     def __init__(
-        self,
-        kind: Kind,
-        start: int,
-        end: int,
-        items: tuple[Form, ...] = (),
-        name: str = "",
-        value: Value = None,
+        self, kind: Kind, at: At, items: tuple[Form, ...] = (), name: str = "", value: Value = None
     ) -> None:
         self.kind = kind
-        self.start = start
-        self.end = end
+        self.at = at
         self.items = items
         self.name = name
         self.value = value
 
     def is_symbol(self, name: str) -> bool:
         return self.kind == "symbol" and self.name == name
+
+    @property
+    def word(self) -> str:
+        """The name of a keyword, else empty."""
+        return str(self.value.name) if type(self.value) is Keyword else ""
 
 
 _TOKEN = re.compile(
@@ -103,17 +102,21 @@ class Source:
         end = self.text.find("\n", start)
         return self.text[start : end if end >= 0 else len(self.text)].rstrip("\r")[:400]
 
-    def snippet(self, start: int, end: int, width: int = 120) -> str:
+    def part(self, at: At) -> str:
+        """The text of a form."""
+        return self.text[slice(*at)]
+
+    def snippet(self, at: At, width: int = 120) -> str:
         """The text of a form, on one line, cut to a width."""
-        text = " ".join(self.text[start : min(end, start + 4 * width)].split())
+        text = " ".join(self.text[at[0] : min(at[1], at[0] + 4 * width)].split())
         return text if len(text) <= width else text[: width - 1] + "…"
 
-    def locate(self, error: LangError, start: int, end: int) -> LangError:
+    def locate(self, error: LangError, at: At) -> LangError:
         """Give an error its place, unless it has one already."""
         if not error.line:
-            error.line, error.column = self.position(start)
+            error.line, error.column = self.position(at[0])
             error.source_line = self.line(error.line)
-            error.form = error.form or self.snippet(start, end)
+            error.form = error.form or self.snippet(at)
         return error
 
 
@@ -178,12 +181,7 @@ class _Reader:
     ) -> NoReturn:
         line, column = self.source.position(at)
         raise LangError(
-            code,
-            message,
-            line=line,
-            column=column,
-            source_line=self.source.line(line),
-            hint=hint,
+            code, message, line=line, column=column, source_line=self.source.line(line), hint=hint
         )
 
     def push(self, opener: str, at: int) -> None:
@@ -224,7 +222,7 @@ class _Reader:
             self.no_duplicates(items[::2], "key")
         elif kind == "set":
             self.no_duplicates(items, "element")
-        return Form(kind, opened.at, end, items)
+        return Form(kind, (opened.at, end), items)
 
     def no_duplicates(self, items: tuple[Form, ...], what: str) -> None:
         seen: set[tuple[str, object]] = set()
@@ -234,7 +232,7 @@ class _Reader:
             token = (type(item.value).__name__, item.value)
             if token in seen:
                 error = LangError("duplicate_key", f"the literal has this {what} twice")
-                raise self.source.locate(error, item.start, item.end)
+                raise self.source.locate(error, item.at)
             seen.add(token)
 
     def add(self, form: Form, end: int) -> None:
@@ -242,8 +240,8 @@ class _Reader:
             prefix = self.stack.pop()
             if prefix.opener == "#_":
                 return
-            word = Form("symbol", prefix.at, end, name="quote" if prefix.opener == "'" else "var")
-            form = Form("list", prefix.at, end, (word, form))
+            word = Form("symbol", (prefix.at, end), name="quote" if prefix.opener == "'" else "var")
+            form = Form("list", (prefix.at, end), (word, form))
         (self.stack[-1].items if self.stack else self.top).append(form)
 
     def atom(self, kind: str, text: str, at: int) -> Form:
@@ -251,15 +249,15 @@ class _Reader:
         if kind == "word":
             return self.word(text, at, end)
         if kind == "string":
-            return Form("value", at, end, value=self.string(text[1:-1], at))
+            return Form("value", (at, end), value=self.string(text[1:-1], at))
         if kind == "regex":
-            return Form("regex", at, end, name=text[2:-1].replace('\\"', '"'))
+            return Form("regex", (at, end), name=text[2:-1].replace('\\"', '"'))
         if kind == "special":
             if text not in _SPECIALS:
                 self.refuse(f"{text} is no value", at, hint="known are ##Inf, ##-Inf and ##NaN")
-            return Form("value", at, end, value=_SPECIALS[text])
+            return Form("value", (at, end), value=_SPECIALS[text])
         if kind == "char":
-            return Form("value", at, end, value=self.char(text[1:], at))
+            return Form("value", (at, end), value=self.char(text[1:], at))
         return self.refuse(f"cannot read {text!r}", at, hint=_BAD_HINTS.get(text, ""))
 
     def char(self, name: str, at: int) -> str:
@@ -291,16 +289,16 @@ class _Reader:
 
     def word(self, text: str, at: int, end: int) -> Form:
         if text[0] == ":":
-            return Form("value", at, end, value=self.keyword(text, at))
+            return Form("value", (at, end), value=self.keyword(text, at))
         if text in _WORDS:
-            return Form("value", at, end, value=_WORDS[text])
+            return Form("value", (at, end), value=_WORDS[text])
         if text not in self.names:
             if _NUMERIC.match(text):
-                return Form("value", at, end, value=self.number(text, at))
+                return Form("value", (at, end), value=self.number(text, at))
             if not _SYMBOL.match(text):
                 self.refuse(f"{text} is no name", at)
             self.count(text, at)
-        return Form("symbol", at, end, name=text)
+        return Form("symbol", (at, end), name=text)
 
     def keyword(self, text: str, at: int) -> Keyword:
         found = self.keywords.get(text)

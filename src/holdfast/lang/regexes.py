@@ -14,9 +14,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from re import (  # type: ignore[attr-defined]  # the only way to see nested quantifiers
-    _constants as _op,
-)
+from re import _constants as _op  # type: ignore[attr-defined]  # the only way to see nested quantifiers
 from re import _parser  # type: ignore[attr-defined]  # as above
 from typing import Any
 
@@ -258,7 +256,3 @@ def extract_int(pattern: Value, text: Value, group: Value = 1, default: Value = 
     found = extract(pattern, text, group)
     match = re.fullmatch(r"\s*([+-]?[0-9]{1,1000})\s*", found or "", re.ASCII)
     return int(match[1]) if match else default
-
-
-def is_regex(value: Value) -> bool:
-    return type(value) is Regex

@@ -12,16 +12,18 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 from holdfast.lang import library
-from holdfast.lang.api import Host, LangError, Limits, Miss, Result, Tool, Usage, Value
+from holdfast.lang.api import Host, LangError, Limits, Miss, Result, Tool, Usage, Value, over_limit
 from holdfast.lang.compiler import CodeCache, compile_source
 from holdfast.lang.link import Linker
 from holdfast.lang.machine import Ending, Machine
 from holdfast.lang.meter import ACTIVE
 from holdfast.lang.portable import bounded, measured_bytes
+from holdfast.lang.reader import At, Source
 from holdfast.lang.values import Reduced
 
 HISTORY_DEPTH = 3
@@ -29,7 +31,7 @@ HISTORY_DEPTH = 3
 FRAMES_PER_CALL = 4
 FRAMES_SPARE = 400
 _ARITY = re.compile(
-    r"(?:.*\.)?(\w+)\(\) (?:takes (?:from )?(.*?) positional arguments? but (\d+) w|missing (\d+) )"
+    r"(\S+)\(\) (?:takes (?:from )?(.*?) positional arguments? but (\d+) w|missing (\d+) )"
 )
 
 
@@ -155,21 +157,16 @@ _DEPTH = _Depth()
 def _translate(machine: Machine, error: Exception) -> LangError:
     """The error of the language that an error of Python stands for. Leaks no host text."""
     if isinstance(error, RecursionError):
-        found = LangError(
-            "memory_exceeded",
+        found = over_limit(
+            "depth",
             "the recursion depth is exceeded (stack overflow)",
             hint="use loop and recur, or reduce",
-            details={"limit": "depth"},
         )
     elif isinstance(error, NameError):
         name = machine.names.get(getattr(error, "name", "") or "", "a name")
         found = LangError("unbound_var", f"{name} is not defined yet", hint="move its def up")
     elif isinstance(error, MemoryError):
-        found = LangError(
-            "memory_exceeded",
-            "the process is out of memory",
-            details={"limit": "memory_bytes"},
-        )
+        found = over_limit("memory_bytes", "the process is out of memory")
     elif isinstance(error, TypeError) and (match := _ARITY.match(str(error))):
         found = _arity_error(machine, match)
     elif isinstance(error, OverflowError | ZeroDivisionError | FloatingPointError):
@@ -183,15 +180,15 @@ def _translate(machine: Machine, error: Exception) -> LangError:
 def _arity_error(machine: Machine, match: re.Match[str]) -> LangError:
     name, _, given, missing = match.groups()
     for code, info in machine.infos.items():
-        if code.co_name == name:
+        if code.co_name == name.rpartition(".")[2]:
             shown = info.name or "the function"
             count = int(given) if given else info.arity - int(missing)
             wanted = f"{'at least ' if info.rest else ''}{info.arity}"
             noun = "argument" if wanted == "1" else "arguments"
             return LangError("arity_error", f"{shown} takes {wanted} {noun}, got {count}")
-    row = next((row for row in library.ROWS.values() if row.fn.__name__ == name), None)
+    row = library.ROWS.get(name)
     shown = row.name if row is not None else "the function"
-    usage = row.usage_text if row is not None else ""
+    usage = row.usage if row is not None else ""
     count_text = f", got {given}" if given else ""
     return LangError(
         "arity_error",
@@ -202,19 +199,18 @@ def _arity_error(machine: Machine, match: re.Match[str]) -> LangError:
 
 def _locate(machine: Machine, error: LangError, trace: TracebackType | None) -> None:
     """Find the innermost form: the last frame of translated code knows it by its line."""
-    best: tuple[Any, int, int] | None = None
+    best: tuple[Source, At] | None = None
     while trace is not None:
         code = trace.tb_frame.f_code
         source = machine.sources.get(code.co_filename)
         if source is not None:
-            start, end = _span(code, trace.tb_lasti)
-            best = (source, start, end)
+            best = source, _span(code, trace.tb_lasti)
         trace = trace.tb_next
     if best is not None:
-        best[0].locate(error, best[1], best[2])
+        best[0].locate(error, best[1])
 
 
-def _span(code: Any, instruction: int) -> tuple[int, int]:
+def _span(code: Any, instruction: int) -> At:
     """Source offsets of an instruction; lines of emitted code are offsets + 1."""
     for index, (line, end_line, _, _) in enumerate(code.co_positions()):
         if index * 2 == instruction:
@@ -254,12 +250,8 @@ def _finish(machine: Machine, result: Result, started: float) -> Result:
         output_bytes=limits.output_bytes - root.output_left,
         wall_ms=(time.monotonic() - started) * 1000,
     )
-    return Result(
-        ending=result.ending,
-        value=result.value,
-        error=result.error,
-        memory=result.memory,
-        history=result.history,
+    return replace(
+        result,
         prints=tuple(root.prints),
         tool_calls=tuple(machine.tool_calls),
         pmap_calls=tuple(machine.parallel),
@@ -274,15 +266,8 @@ def catalogue(machine: Machine, tools: Mapping[str, Tool]) -> dict[str, dict[str
     found = library.catalogue()
     for tool in tools.values():
         name = f"tool/{tool.name}"
-        found[name] = {
-            "name": name, "group": "tool", "aliases": (), "usage": f"(tool/{tool.name} {{…}})",
-            "doc": " ".join(filter(None, [tool.signature, tool.doc])), "cost": "host",
-            "example": "", "value": "",
-        }  # fmt: skip
+        text = " ".join(filter(None, [tool.signature, tool.doc]))
+        found[name] = library.about(name, "tool", text, usage=f"({name} {{…}})", cost="host")
     for name in machine.names.values():
-        found.setdefault(
-            name,
-            {"name": name, "group": "user", "aliases": (), "usage": "", "doc": "A definition.",
-             "cost": "", "example": "", "value": ""},
-        )  # fmt: skip
+        found.setdefault(name, library.about(name, "user", "A definition."))
     return found

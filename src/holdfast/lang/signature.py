@@ -23,20 +23,10 @@ SOURCE_CHARS_MAX = 20_000
 NESTING_MAX = 32
 
 _ALIASES = {
-    "str": "string",
-    "text": "string",
-    "integer": "int",
-    "long": "int",
-    "number": "float",
-    "double": "float",
-    "boolean": "bool",
-    "atom": "keyword",
-    "symbol": "keyword",
-    "object": "map",
-    "dict": "map",
-    "datetime": "string",
-    "date": "string",
-}
+    "str": "string", "text": "string", "datetime": "string", "date": "string",
+    "integer": "int", "long": "int", "number": "float", "double": "float", "boolean": "bool",
+    "atom": "keyword", "symbol": "keyword", "object": "map", "dict": "map",
+}  # fmt: skip
 _SPACE = re.compile(r"[\s]*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*[?!]?")
 _KIND = re.compile(r":([A-Za-z][A-Za-z0-9_-]*)")

@@ -22,6 +22,8 @@ from holdfast.lang.analyser import Program
 from holdfast.lang.closures import FunctionWriter
 from holdfast.lang.naming import FnInfo, global_name, input_name
 from holdfast.lang.nodes import BLOCKS_MAX, Node
+from holdfast.lang.reader import At
+from holdfast.lang.values import Keyword, Var
 from holdfast.lang.writer import DISCARD, RETURN, Code, Dest
 
 CLAUSES_MAX = 20
@@ -58,7 +60,7 @@ class Translator(FunctionWriter):
 
     def expr(self, node: Node) -> ast.expr:
         """The node as an expression; what it needs done first is appended to the block."""
-        at = (node.start, node.end)
+        at = node.at
         match node:
             case nodes.Const():
                 return self.constant(node.value, at)
@@ -115,21 +117,21 @@ class Translator(FunctionWriter):
             return True
         return isinstance(value, ast.Name) and not value.id.startswith("g")
 
-    def global_value(self, node: nodes.Global, at: emit.At) -> ast.expr:
+    def global_value(self, node: nodes.Global, at: At) -> ast.expr:
         name = global_name(node.name)
         self.used.globals[name] = node.name
         return emit.name(name, at)
 
-    def collect(self, node: nodes.Collect, at: emit.At) -> ast.expr:
+    def collect(self, node: nodes.Collect, at: At) -> ast.expr:
         items = self.args(node.items)
         if node.kind == "vector":
             return emit.tuple_of(items, at)
         return emit.call("k_map" if node.kind == "map" else "k_set", items, at)
 
-    def call(self, node: nodes.Call, at: emit.At) -> ast.expr:
+    def call(self, node: nodes.Call, at: At) -> ast.expr:
         self.frame.flat = False
         target = node.target
-        if isinstance(target, nodes.Const) and library.is_keyword(target.value):
+        if isinstance(target, nodes.Const) and type(target.value) is Keyword:
             return inline.keyword_call(self, node, at)
         found = self.args([target, *node.args])
         callee = found[0]
@@ -145,19 +147,17 @@ class Translator(FunctionWriter):
         callable_ = emit.choose(test, callee, emit.call("k_callable", [callee], at), at)
         return emit.call(callable_, found[1:], at)
 
-    def host_call(self, node: nodes.HostCall, at: emit.At) -> ast.expr:
+    def host_call(self, node: nodes.HostCall, at: At) -> ast.expr:
         self.frame.flat = False
         args = self.args(node.args)
         return emit.call(f"k_{node.helper}", [self.place(at), *args], at)
 
-    def define(self, node: nodes.Def, at: emit.At) -> ast.expr:
+    def define(self, node: nodes.Def, at: At) -> ast.expr:
         name = global_name(node.name)
         self.used.globals[name] = node.name
         if node.once:
             known = emit.call("k_bound", [emit.constant(name, at)], at)
-            saved, self.block = self.block, []
-            self.store_global(node, name, at)
-            inner, self.block = self.block, saved
+            inner, _ = self.aside(self.store_global, node, name, at)
             self.block.append(emit.if_then(emit.negate(known, at), inner, [], at))
         elif node.value is not None:
             self.store_global(node, name, at)
@@ -166,10 +166,10 @@ class Translator(FunctionWriter):
     def var(self, name: str) -> Any:
         key = f"var {name}"
         if key not in self.constants:
-            self.constants[key] = library.make_var(name)
+            self.constants[key] = Var(name)
         return self.constants[key]
 
-    def store_global(self, node: nodes.Def, name: str, at: emit.At) -> None:
+    def store_global(self, node: nodes.Def, name: str, at: At) -> None:
         value = self.expr(node.value) if node.value is not None else emit.constant(None, at)
         self.frame.stored.add(name)
         self.block.append(emit.assign(name, value, at))
@@ -178,7 +178,7 @@ class Translator(FunctionWriter):
 
     def test(self, node: Node) -> ast.expr:
         """The node as something Python's `if` may look at."""
-        at = (node.start, node.end)
+        at = node.at
         if isinstance(node, nodes.Const):
             return emit.constant(node.value is not None and node.value is not False, at)
         if isinstance(node, nodes.Logic):
@@ -190,15 +190,13 @@ class Translator(FunctionWriter):
                 return self.expr(node)
         return self.truth(self.expr(node), at)
 
-    def logic_test(self, node: nodes.Logic, at: emit.At) -> ast.expr:
+    def logic_test(self, node: nodes.Logic, at: At) -> ast.expr:
         """`and` / `or` of tests; tests that need statements run only when they are reached."""
         join = emit.every if node.kind == "and" else emit.any_of
         held = ""
         tests = [self.test(node.items[0])]
         for each in node.items[1:]:
-            saved, self.block = self.block, []
-            found = self.test(each)
-            extra, self.block = self.block, saved
+            extra, found = self.aside(self.test, each)
             if not extra:
                 tests.append(found)
                 continue
@@ -212,7 +210,7 @@ class Translator(FunctionWriter):
             tests = [emit.name(held, at)]
         return join(tests, at)
 
-    def truth(self, value: ast.expr, at: emit.At) -> ast.expr:
+    def truth(self, value: ast.expr, at: At) -> ast.expr:
         if isinstance(value, ast.Name):
             first: ast.expr = value
             name = value.id
@@ -228,7 +226,7 @@ class Translator(FunctionWriter):
             at,
         )
 
-    def cond_expr(self, node: nodes.Cond, at: emit.At) -> ast.expr:
+    def cond_expr(self, node: nodes.Cond, at: At) -> ast.expr:
         """A conditional as an expression where no branch needs statements."""
         if len(node.clauses) > CLAUSES_MAX:
             return self.outlined(node, at)
@@ -237,8 +235,8 @@ class Translator(FunctionWriter):
             self.cond(node, Dest("name", name))
             return emit.name(name, at)
         test = self.test(node.clauses[0][0])
-        then_block, then = self.branch(node.clauses[0][1])
-        other_block, other = self.branch(node.default)
+        then_block, then = self.aside(self.expr, node.clauses[0][1])
+        other_block, other = self.aside(self.expr, node.default)
         if not then_block and not other_block:
             return emit.choose(test, then, other, at)
         name = self.temp()
@@ -247,17 +245,11 @@ class Translator(FunctionWriter):
         self.block.append(emit.if_then(test, then_block, other_block, at))
         return emit.name(name, at)
 
-    def branch(self, node: Node) -> tuple[list[ast.stmt], ast.expr]:
-        saved, self.block = self.block, []
-        value = self.expr(node)
-        found, self.block = self.block, saved
-        return found, value
-
     # --- statements -----------------------------------------------------------------------------
 
     def statement(self, node: Node, dest: Dest) -> None:
         """Append statements that evaluate the node and put its value into `dest`."""
-        at = (node.start, node.end)
+        at = node.at
         match node:
             case nodes.Do():
                 for each in node.items[:-1]:
@@ -265,7 +257,7 @@ class Translator(FunctionWriter):
                 self.statement(node.items[-1], dest)
             case nodes.Let():
                 for name, value in node.bindings:
-                    self.store(name, self.expr(value), (value.start, value.end))
+                    self.store(name, self.expr(value), value.at)
                 self.statement(node.body, dest)
             case nodes.Cond():
                 self.cond(node, dest)
@@ -286,7 +278,7 @@ class Translator(FunctionWriter):
             case _:
                 self.finish(self.expr(node), dest, at)
 
-    def finish(self, value: ast.expr, dest: Dest, at: emit.At) -> None:
+    def finish(self, value: ast.expr, dest: Dest, at: At) -> None:
         if dest.kind == "return":
             self.block.append(emit.returning(value, at))
         elif dest.kind == "discard":
@@ -298,19 +290,16 @@ class Translator(FunctionWriter):
                 self.block.append(emit.leave(at))
 
     def nested(self, node: Node, dest: Dest) -> list[ast.stmt]:
-        saved, self.block = self.block, []
-        self.statement(node, dest)
-        found, self.block = self.block, saved
-        return found
+        return self.aside(self.statement, node, dest)[0]
 
     def cond(self, node: nodes.Cond, dest: Dest) -> None:
-        at = (node.start, node.end)
+        at = node.at
         if not dest.ends and len(node.clauses) > CLAUSES_MAX:
             self.finish(self.outlined(node, at), dest, at)
             return
         saved = self.block
         for test, value in node.clauses:
-            here = (test.start, test.end)
+            here = test.at
             found = self.test(test)
             branch = self.nested(value, dest)
             other: list[ast.stmt] = []
@@ -321,7 +310,7 @@ class Translator(FunctionWriter):
         self.block = saved
 
     def logic(self, node: nodes.Logic, dest: Dest) -> None:
-        at = (node.start, node.end)
+        at = node.at
         name = self.temp()
         self.store(name, self.expr(node.items[0]), at)
         for each in node.items[1:]:
@@ -333,7 +322,7 @@ class Translator(FunctionWriter):
         self.finish(emit.name(name, at), dest, at)
 
     def chain(self, node: nodes.Chain, dest: Dest) -> None:
-        at = (node.start, node.end)
+        at = node.at
         self.store(node.name, self.expr(node.steps[0]), at)
         for each in node.steps[1:]:
             held = emit.name(node.name, at)
@@ -343,13 +332,13 @@ class Translator(FunctionWriter):
         self.finish(emit.name(node.name, at), dest, at)
 
     def loop(self, node: nodes.Loop, dest: Dest) -> None:
-        at = (node.start, node.end)
+        at = node.at
         self.frame.flat = False
         if self.frame.blocks >= BLOCKS_MAX:
             self.finish(self.outlined(node, at), dest, at)
             return
         for name, value in node.bindings:
-            self.store(name, self.expr(value), (value.start, value.end))
+            self.store(name, self.expr(value), value.at)
         # Bound here too, as what the rounds rebind.
         self.frame.volatile.update(name for name, _ in node.bindings)
         inner = dest if dest.kind == "return" else Dest("break", self.temp())
@@ -358,7 +347,7 @@ class Translator(FunctionWriter):
         if inner.kind == "break":
             self.finish(emit.name(inner.name, at), dest, at)
 
-    def rounds(self, names: list[str], body: Node, dest: Dest, at: emit.At) -> list[ast.stmt]:
+    def rounds(self, names: list[str], body: Node, dest: Dest, at: At) -> list[ast.stmt]:
         """A loop that counts its rounds: `left` in all, fuel for `lap` of them at a time."""
         left, lap = self.temp(), self.temp()
         saved, self.block = self.block, []
@@ -380,7 +369,7 @@ class Translator(FunctionWriter):
             emit.forever(found, at),
         ]
 
-    def recur(self, node: nodes.Recur, at: emit.At) -> None:
+    def recur(self, node: nodes.Recur, at: At) -> None:
         names = self.targets[-1]
         values = self.args(node.items)
         pairs = [
@@ -396,7 +385,7 @@ class Translator(FunctionWriter):
         self.block.append(emit.again(at))
 
     def for_(self, node: nodes.For, dest: Dest) -> None:
-        at = (node.start, node.end)
+        at = node.at
         self.frame.flat = False
         depth = sum(1 for clause in node.clauses if clause[0] == "bind")
         assert depth <= BLOCKS_MAX, "the analyser refuses more"
@@ -416,10 +405,10 @@ class Translator(FunctionWriter):
 
     def for_level(self, node: nodes.For, index: int, rows: str) -> None:
         """Clauses from `index` on, into the current block."""
-        at = (node.start, node.end)
+        at = node.at
         while index < len(node.clauses):
             kind, name, value = node.clauses[index]
-            here = (value.start, value.end)
+            here = value.at
             index += 1
             if kind == "bind":
                 items = emit.call("k_seq", [self.expr(value)], here)
@@ -443,7 +432,7 @@ class Translator(FunctionWriter):
         self.block.append(emit.evaluate(push, at))
 
     def task(self, node: nodes.Task, dest: Dest) -> None:
-        at = (node.start, node.end)
+        at = node.at
         self.frame.flat = False
         name, found = self.temp(), self.temp()
         place, text = self.place(at), emit.constant(node.text, at)
@@ -454,10 +443,7 @@ class Translator(FunctionWriter):
         saved, self.block = self.block, []
         value = self.hold(self.expr(node.body), at)
         done = emit.call("k_task_done", [place, held, text, value], at)
-        self.block += [
-            emit.evaluate(done, at),
-            emit.assign(found, emit.tuple_of([value], at), at),
-        ]
+        self.block += [emit.evaluate(done, at), emit.assign(found, emit.tuple_of([value], at), at)]
         body, self.block = self.block, saved
         self.block.append(emit.if_then(miss, body, [], at))
         self.finish(emit.item(emit.name(found, at), emit.constant(0, at), at), dest, at)

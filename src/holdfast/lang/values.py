@@ -19,6 +19,7 @@ import threading
 from codecs import utf_16_le_encode
 from collections.abc import Callable, Iterable
 from functools import cmp_to_key
+from operator import attrgetter, is_
 from types import FunctionType
 from typing import Any
 from weakref import WeakValueDictionary
@@ -40,8 +41,8 @@ class Keyword:
         return f":{self.name}"
 
 
-class Symbol:
-    """A quoted name."""
+class _Named:
+    """A name that equals those of its own kind."""
 
     __slots__ = ("name",)
 
@@ -49,28 +50,25 @@ class Symbol:
         self.name = name
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Symbol and other.name == self.name
+        return isinstance(other, _Named) and type(other) is type(self) and other.name == self.name
 
     def __hash__(self) -> int:
-        return hash(("symbol", self.name))
+        return hash((type(self).__name__, self.name))
+
+
+class Symbol(_Named):
+    """A quoted name."""
+
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return self.name
 
 
-class Var:
+class Var(_Named):
     """What `def` answers: the name that was defined."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Var and other.name == self.name
-
-    def __hash__(self) -> int:
-        return hash(("var", self.name))
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return f"#'{self.name}"
@@ -105,6 +103,9 @@ class Reduced:
 
     def __init__(self, value: Value) -> None:
         self.value = value
+
+    def __repr__(self) -> str:
+        return "#reduced"
 
 
 class Stored:
@@ -182,7 +183,7 @@ def _wrap(value: Value) -> Any:
     if kind is tuple or kind is Entry:
         spend(len(value))
         items = tuple(as_key(item) for item in value)
-        if all(map(_is_same, items, value)) and not _holds_tuple(items):
+        if all(map(is_, items, value)) and not _holds_tuple(items):
             return items
         return Key(value, ("vector", items))
     if kind is dict:
@@ -191,10 +192,6 @@ def _wrap(value: Value) -> Any:
     if kind is Key:
         raise AssertionError("a key is never wrapped twice")
     return value
-
-
-def _is_same(one: object, other: object) -> bool:
-    return one is other
 
 
 def _holds_tuple(items: tuple[Any, ...]) -> bool:
@@ -209,14 +206,6 @@ def int_or_none(number: float) -> int | None:
 
 def is_true(value: Value) -> bool:
     return value is not None and value is not False
-
-
-def is_number(value: Value) -> bool:
-    return type(value) is int or type(value) is float
-
-
-def is_function(value: Value) -> bool:
-    return type(value) is FunctionType
 
 
 def equal(one: Value, other: Value) -> bool:
@@ -329,7 +318,7 @@ def order(one: Value, other: Value) -> int:
     if type(one) is type(other) is Regex:
         return compare_text(one.source, other.source)
     if type(one) is FunctionType:
-        return 0
+        return compare_text(one.__qualname__, other.__qualname__)
     if type(one) is Var:
         return compare_text(one.name, other.name)
     found = compare(one, other)
@@ -340,17 +329,13 @@ def order(one: Value, other: Value) -> int:
 _ORDER = cmp_to_key(order)
 
 
-def _name(key: Keyword) -> str:
-    return key.name
-
-
 def sorted_keys(keys: Iterable[Any]) -> list[Any]:
     """Keys as stored, in the order views show. Charges the sort."""
     found = list(keys)
     spend(len(found))
     kinds = set(map(type, found))
     if kinds == {Keyword}:
-        found.sort(key=_name)
+        found.sort(key=attrgetter("name"))
     elif kinds == {str} or kinds == {int}:
         found.sort()
     elif found:

@@ -24,7 +24,7 @@ from typing import Any
 
 from holdfast.lang import library
 from holdfast.lang.api import LangError, Limits, Value
-from holdfast.lang.dates import Date, Duration, Instant, LocalDate
+from holdfast.lang.dates import Date, Duration, Instant, LocalDate, Temporal
 from holdfast.lang.machine import Ending
 from holdfast.lang.regexes import sent_regex
 from holdfast.lang.values import (
@@ -49,7 +49,6 @@ _LIMITS = Limits()  # made once: decoding is on the path of every tool call
 _FIELDS = frozenset({type(None), bool, int, float, str})
 _NUMERIC = frozenset({int, float})
 _NUMBERS = {"Inf": math.inf, "-Inf": -math.inf, "NaN": math.nan}
-Revive = Callable[[str, dict[str, Value]], Value]
 
 
 # --- out -----------------------------------------------------------------------------------------
@@ -140,81 +139,70 @@ def _encode_map(value: dict[Any, Value], depth: int) -> Any:
 
 
 def _encode_rare(value: Value, depth: int) -> Any:
-    match value:
-        case Symbol():
-            return {"$sym": value.name}
-        case Var():
-            return {"$var": value.name}
-        case Regex():
-            return {"$regex": value.source}
-        case Date():
-            return {"$inst": value.ms}
-        case Instant():
-            return {"$instant": value.ns}
-        case LocalDate():
-            return {"$date": value.day}
-        case Duration():
-            return {"$duration": value.ns}
-        case Ending():
-            tag = "$return" if value.kind == "returned" else "$fail"
-            return {tag: _encode(value.value, depth + 1)}
-        case FunctionType():
-            return _encode_function(value, depth)
-        case Stored():
-            env = {name: _encode(item, depth + 1) for name, item in value.env.items()}
-            return {"$fn": value.source, "env": env} if env else {"$fn": value.source}
-        case _:
-            raise LangError("type_error", f"a {type_name(value)} cannot be sent")
+    tagged = _TAGGED.get(type(value))
+    if tagged is not None:
+        return {tagged[0]: getattr(value, tagged[1])}
+    if type(value) is Ending:
+        tag = "$return" if value.kind == "returned" else "$fail"
+        return {tag: _encode(value.value, depth + 1)}
+    env: Mapping[str, Value]
+    if type(value) is Stored:
+        text, env = value.source, value.env
+    elif type(value) is FunctionType:
+        text, env = _source_of(value)
+    else:
+        raise LangError("type_error", f"a {type_name(value)} cannot be sent")
+    encoded = {name: _encode(item, depth + 1) for name, item in env.items()}
+    return {"$fn": text, "env": encoded} if encoded else {"$fn": text}
 
 
-def _encode_function(fn: Any, depth: int) -> Any:
+_TAGGED: Mapping[type, tuple[str, str]] = {
+    Symbol: ("$sym", "name"), Var: ("$var", "name"), Regex: ("$regex", "source"),
+    Date: ("$inst", "ms"), Instant: ("$instant", "ns"), LocalDate: ("$date", "day"),
+    Duration: ("$duration", "ns"),
+}  # fmt: skip
+
+
+def _source_of(fn: Any) -> tuple[str, Mapping[str, Value]]:
+    """The text that makes a function again, and what its names stand for there."""
     made = getattr(fn, "lisp_made", None)
     if made is not None:
-        return _encode_made(made[0], made[1], depth)
+        return _making(*made)
     info = fn.__globals__.get("k_info", {}).get(fn.__code__)
-    if info is None:
-        name = next((row.name for row in library.ROWS.values() if row.fn is fn), "")
-        if not name:
-            raise LangError("type_error", "this function cannot be stored: it has no source")
-        return {"$fn": name}
-    if not info.text:
+    builtins = (name for name, row in library.ROWS.items() if row.fn is fn)
+    text = next(builtins, "") if info is None else info.text
+    if not text:
         raise LangError("type_error", "this function cannot be stored: it has no source")
+    if info is None:
+        return text, {}
     names = {python: name for name, python in info.captures.items()}
-    env: dict[str, Any] = {}
-    for python, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
-        content = cell.cell_contents
-        if content is fn:
-            continue
-        if python in names:
-            env[names[python]] = _encode(content, depth + 1)
-    return {"$fn": info.text, "env": env} if env else {"$fn": info.text}
+    cells = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
+    held = {python: cell.cell_contents for python, cell in cells}
+    env = {names[p]: item for p, item in held.items() if p in names and item is not fn}
+    return text, env
 
 
-def _encode_made(name: str, args: tuple[Value, ...], depth: int) -> Any:
-    """A function that a built-in made: the call that makes it again."""
+def _making(name: str, args: tuple[Value, ...]) -> tuple[str, Mapping[str, Value]]:
+    """The call by which a built-in made a function."""
     names = [f"a{index}" for index in range(len(args))]
+    text = f"({' '.join([name, *names])})"
     if name == "%where":
         text = "(where a0)" if len(args) == 1 else f"(where a0 {args[1]} a2)"
-    else:
-        text = f"({' '.join([name, *names])})"
-    env = {key: _encode(arg, depth + 1) for key, arg in zip(names, args, strict=True)}
-    return {"$fn": text, "env": env}
+    return text, dict(zip(names, args, strict=True))
 
 
 # --- in ------------------------------------------------------------------------------------------
 
 
-def keep_functions(source: str, env: dict[str, Value]) -> Value:
-    """Functions stay text: what a parent does with what a worker or a journal says."""
-    return Stored(source, env)
+def decode(data: Any, *, limits: Limits | None = None) -> Value:
+    """The value of JSON-safe data. Raises `LangError` `type_error` for what is no encoding.
+
+    Functions stay text: nothing that a worker or a journal says is compiled by who reads it.
+    """
+    return _decode(data, 0, limits or _LIMITS)
 
 
-def decode(data: Any, *, revive: Revive = keep_functions, limits: Limits | None = None) -> Value:
-    """The value of JSON-safe data. Raises `LangError` `type_error` for what is no encoding."""
-    return _decode(data, 0, revive, limits or _LIMITS)
-
-
-def _decode(data: Any, depth: int, revive: Revive, limits: Limits) -> Value:
+def _decode(data: Any, depth: int, limits: Limits) -> Value:
     if depth > DEPTH_MAX:
         raise LangError("type_error", f"data is nested deeper than {DEPTH_MAX}")
     kind = type(data)
@@ -225,15 +213,13 @@ def _decode(data: Any, depth: int, revive: Revive, limits: Limits) -> Value:
     if kind is list or kind is tuple:
         if _as_they_are(data, depth):
             return tuple(map(dict.copy, data))
-        return tuple([_decode(item, depth + 1, revive, limits) for item in data])
+        return tuple([_decode(item, depth + 1, limits) for item in data])
     if kind is not dict:
         raise LangError("type_error", f"a {kind.__name__} is no encoded value")
     tag = next(iter(data), "") if len(data) <= 2 else ""
     if type(tag) is str and tag.startswith("$"):
-        return _decode_tagged(tag, data, depth, revive, limits)
-    return {
-        _decode_key(key): _decode(item, depth + 1, revive, limits) for key, item in data.items()
-    }
+        return _decode_tagged(tag, data, depth, limits)
+    return {_decode_key(key): _decode(item, depth + 1, limits) for key, item in data.items()}
 
 
 def _decode_key(key: Any) -> Any:
@@ -242,18 +228,16 @@ def _decode_key(key: Any) -> Any:
     return keyword(key[1:]) if len(key) > 1 and key[0] == ":" else whole(key)
 
 
-def _decode_tagged(
-    tag: str, data: dict[str, Any], depth: int, revive: Revive, limits: Limits
-) -> Value:
+def _decode_tagged(tag: str, data: dict[str, Any], depth: int, limits: Limits) -> Value:
     body = data[tag]
 
     def below(item: Any) -> Value:
-        return _decode(item, depth + 1, revive, limits)
+        return _decode(item, depth + 1, limits)
 
     if tag == "$fn":
         env = data.get("env", {})
         if type(body) is str and type(env) is dict and set(data) <= {"$fn", "env"}:
-            return revive(body, {name: below(item) for name, item in env.items()})
+            return Stored(body, {name: below(item) for name, item in env.items()})
     elif len(data) == 1:
         if tag in ("$str", "$sym", "$var", "$regex") and type(body) is str:
             return _decode_text(tag, body, limits)
@@ -271,10 +255,7 @@ def _decode_tagged(
 
 
 _TIMES: Mapping[str, Callable[[int], Value]] = {
-    "$inst": Date,
-    "$instant": Instant,
-    "$date": LocalDate,
-    "$duration": Duration,
+    tag: kind for kind, (tag, _) in _TAGGED.items() if issubclass(kind, Temporal)
 }
 
 
@@ -311,13 +292,12 @@ def _spread(keys: list[Any]) -> list[Any]:
     return keys
 
 
-# --- state between turns -------------------------------------------------------------------------
+# --- definitions, inputs and arguments -----------------------------------------------------------
 
 
-def encode_memory(memory: Mapping[str, Value]) -> dict[str, Any]:
-    return {name: encode(value) for name, value in memory.items()}
+def encode_all(values: Mapping[str, Value]) -> dict[str, Any]:
+    return {name: encode(value) for name, value in values.items()}
 
 
-def decode_memory(data: Mapping[str, Any], limits: Limits | None = None) -> dict[str, Value]:
-    """Definitions of an earlier turn; functions stay `Stored` until a run uses them."""
-    return {name: decode(item, revive=keep_functions, limits=limits) for name, item in data.items()}
+def decode_all(data: Mapping[str, Any], limits: Limits | None = None) -> dict[str, Value]:
+    return {name: decode(item, limits=limits) for name, item in data.items()}

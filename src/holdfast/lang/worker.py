@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NoReturn
 
 from holdfast.lang import walls, wire
-from holdfast.lang.api import Hit, LangError, Limits, Miss, Result, Tool, Value
+from holdfast.lang.api import Hit, LangError, Limits, Miss, Result, Tool, Value, over_limit
 from holdfast.lang.channel import HURRY, Channel, FrameTooLarge, Message
 from holdfast.lang.compiler import CodeCache
 from holdfast.lang.run import NoHost, run
@@ -207,8 +207,8 @@ def load(channel: Channel) -> Job | None:
     limits = Limits(**order["limits"])
     return Job(
         source=order["source"],
-        context=decode_map(order["context"]),
-        memory=wire.decode_memory(order["memory"], limits),
+        context=wire.decode_all(order["context"]),
+        memory=wire.decode_all(order["memory"], limits),
         history=tuple(wire.decode(value) for value in order["history"]),
         limits=limits,
         tools={tool["name"]: Tool(**tool) for tool in order["tools"]},
@@ -287,7 +287,7 @@ class RemoteHost:
         return {}
 
     def call_tool(self, path: str, name: str, args: dict[str, Value]) -> Value:
-        encoded = encode_map(args)
+        encoded = wire.encode_all(args)
         row = self._recorded.pop(path, None)
         if row is not None and row[:2] == [name, wire.canonical(encoded)]:
             value = wire.decode(json.loads(row[2]))
@@ -328,7 +328,7 @@ class RemoteHost:
             self._channel.send(request)
         except FrameTooLarge as error:
             text = f"what {what} was given does not fit into a frame: {error}"
-            raise LangError("memory_exceeded", text, details={"limit": "frame"}) from None
+            raise over_limit("frame", text) from None
         reply = self._wait_for(number)
         if "error" in reply:
             raise LangError.from_dict(reply["error"])
@@ -364,14 +364,6 @@ class RemoteHost:
         self._answers[reply["n"]] = reply
 
 
-def encode_map(values: Mapping[str, Value]) -> dict[str, Any]:
-    return {name: wire.encode(value) for name, value in values.items()}
-
-
-def decode_map(values: Mapping[str, Any]) -> dict[str, Value]:
-    return {name: wire.decode(value) for name, value in values.items()}
-
-
 def encode_result(result: Result, job: Job) -> Message:
     """What only the worker knows of a run; tool calls the parent has seen itself.
 
@@ -390,7 +382,7 @@ def _encode_result(result: Result) -> Message:
         "ending": result.ending,
         "value": wire.encode(result.value),
         "error": result.error.as_dict() if result.error else None,
-        "memory": encode_map(result.memory),
+        "memory": wire.encode_all(result.memory),
         "history": [wire.encode(value) for value in result.history],
         "prints": list(result.prints),
         "pmap_calls": [asdict(call) for call in result.pmap_calls],

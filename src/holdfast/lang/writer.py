@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from holdfast.lang import emit, library
 from holdfast.lang.analyser import Program
 from holdfast.lang.naming import FnInfo
 from holdfast.lang.nodes import Node
+from holdfast.lang.reader import At
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -104,7 +108,7 @@ class Writer(ABC):
     def test(self, node: Node) -> ast.expr:
         """The node as something Python's `if` may look at."""
 
-    def prologue(self, at: emit.At) -> list[ast.stmt]:
+    def prologue(self, at: At) -> list[ast.stmt]:
         """What every function starts with: its global names, and its fuel unless it is a leaf."""
         start: list[ast.stmt] = []
         if self.frame.stored:
@@ -113,7 +117,7 @@ class Writer(ABC):
             start += self.tick(at)
         return start
 
-    def tick(self, at: emit.At) -> list[ast.stmt]:
+    def tick(self, at: At) -> list[ast.stmt]:
         low = emit.compare(
             emit.item(emit.name("k_cell", at), emit.constant(0, at), at),
             ast.Lt(),
@@ -123,6 +127,15 @@ class Writer(ABC):
         refill = emit.evaluate(emit.call("k_refill", [], at), at)
         return [emit.count_down("k_cell", at), emit.if_then(low, [refill], [], at)]
 
+    def aside(
+        self, emit_into: Callable[P, T], /, *args: P.args, **named: P.kwargs
+    ) -> tuple[list[ast.stmt], T]:
+        """What a method appends, kept apart from the block, and what it returns."""
+        saved, self.block = self.block, []
+        found = emit_into(*args, **named)
+        apart, self.block = self.block, saved
+        return apart, found
+
     # --- names ----------------------------------------------------------------------------------
 
     def temp(self) -> str:
@@ -131,7 +144,7 @@ class Writer(ABC):
         self.frame.bind(name)
         return name
 
-    def load(self, name: str, at: emit.At) -> ast.expr:
+    def load(self, name: str, at: At) -> ast.expr:
         frame: Frame | None = self.frame
         while frame is not None and name not in frame.own:
             frame.free.add(name)
@@ -141,11 +154,11 @@ class Writer(ABC):
     def bind(self, name: str) -> None:
         self.frame.bind(name)
 
-    def store(self, name: str, value: ast.expr, at: emit.At) -> None:
+    def store(self, name: str, value: ast.expr, at: At) -> None:
         self.bind(name)
         self.block.append(emit.assign(name, value, at))
 
-    def hold(self, value: ast.expr, at: emit.At) -> ast.expr:
+    def hold(self, value: ast.expr, at: At) -> ast.expr:
         """The value as something that can be read twice: a name or a constant."""
         if isinstance(value, ast.Name | ast.Constant):
             return value
@@ -153,7 +166,7 @@ class Writer(ABC):
         self.block.append(emit.assign(name, value, at))
         return emit.name(name, at)
 
-    def constant(self, value: Any, at: emit.At) -> ast.expr:
+    def constant(self, value: Any, at: At) -> ast.expr:
         kind = type(value)
         if value is None or kind is bool or kind is str or (kind is int and abs(value) < 2**63):
             return emit.constant(value, at)
@@ -164,11 +177,11 @@ class Writer(ABC):
             self.constant_names[id(value)] = name
         return emit.name(name, at)
 
-    def builtin(self, name: str, at: emit.At) -> ast.expr:
+    def builtin(self, name: str, at: At) -> ast.expr:
         found = library.python_name(name)
         self.used.builtins.add(name)
         return emit.name(found, at)
 
-    def place(self, at: emit.At) -> ast.expr:
+    def place(self, at: At) -> ast.expr:
         line, column = self.source.position(at[0])
         return emit.constant(f"{line}:{column}", at)

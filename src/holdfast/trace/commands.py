@@ -27,6 +27,8 @@ SESSIONS_MAX = 50
 _TABLE_POLLS_MAX = 20  # a file may be seen before its tables are
 _SEEN_MAX = 500
 
+Arguments = dict[str, dict[str, Any]]  # of a verb, each with what `add_argument` is given
+
 
 class Output(Protocol):
     """Where a command's words go; Holdfast's console has this shape."""
@@ -47,7 +49,7 @@ class Verb:
     name: str
     summary: str
     run: Callable[[sqlite3.Connection, argparse.Namespace, Output], int]
-    session: bool = True
+    arguments: Arguments
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,10 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         verb = verbs.add_parser(row.name, help=row.summary, description=row.summary)
         verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
         verb.add_argument("--file", type=Path, help="the trace (AGENTLOG_FILE, else agentlog.db)")
-        if row.session:
-            verb.add_argument("--session", default="", help="one session only")
-        if row.name in _ARGUMENTS:
-            _ARGUMENTS[row.name](verb)
+        for name, how in row.arguments.items():
+            verb.add_argument(name, **how)
 
 
 def run(
@@ -256,63 +256,38 @@ def _uncertain(sums: dict[str, Any]) -> str:
     return f"  ({', '.join(parts)})" if parts else ""
 
 
-VERBS = (
-    Verb("sessions", "list the newest sessions", _sessions, session=False),
-    Verb("events", "list events in order", _events),
-    Verb("tail", "the newest events; --follow waits for more", _tail),
-    Verb("context", "what an agent should know of the latest failure", _context),
-    Verb("why", "explain one failure", _why),
-    Verb("tokens", "tokens and money of one session by model", _tokens),
-    Verb("export", "write JSON lines, a Chrome trace or OTLP/JSON", _export),
-    Verb("sync", "send sessions and events to D1 or an OTLP collector", _sync),
-)
-
-
-def _limit(parser: argparse.ArgumentParser, default: int) -> None:
-    parser.add_argument("--limit", type=int, default=default, help="how many at most")
-
-
-def _event_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--type", choices=KINDS, help="one type of event only")
-    _limit(parser, -1)
-
-
-def _tail_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--follow", action="store_true", help="go on until interrupted")
-    _limit(parser, 20)
-
-
-def _token_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--tokens", type=int, default=800, help="size of the answer")
-
-
-def _sum_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help="all sessions together")
-
-
-def _why_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "what", nargs="?", default="failed", help="failed, an event id, path[:line]"
-    )
-    _token_arguments(parser)
-
-
-def _export_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=("jsonl", "chrome", "otlp"), default="jsonl")
-    parser.add_argument("--output", type=Path, help="a file; it appears whole or not at all")
-
-
-def _sync_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--to", choices=("d1", "otlp"), default="d1")
-
-
-_ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
-    "sessions": lambda parser: _limit(parser, SESSIONS_MAX),
-    "events": _event_arguments,
-    "tail": _tail_arguments,
-    "context": _token_arguments,
-    "tokens": _sum_arguments,
-    "why": _why_arguments,
-    "export": _export_arguments,
-    "sync": _sync_arguments,
+_SESSION: Arguments = {"--session": {"default": "", "help": "one session only"}}
+_TOKENS: Arguments = {"--tokens": {"type": int, "default": 800, "help": "size of the answer"}}
+_TYPE: Arguments = {"--type": {"choices": KINDS, "help": "one type of event only"}}
+_FOLLOW: Arguments = {"--follow": {"action": "store_true", "help": "go on until interrupted"}}
+_WHAT: Arguments = {
+    "what": {"nargs": "?", "default": "failed", "help": "failed, an event id, path[:line]"}
 }
+_ALL: Arguments = {"--all": {"action": "store_true", "help": "all sessions together"}}
+_FORMAT: Arguments = {"--format": {"choices": ("jsonl", "chrome", "otlp"), "default": "jsonl"}}
+_OUTPUT: Arguments = {"--output": {"type": Path, "help": "a file; it appears whole or not at all"}}
+_TO: Arguments = {"--to": {"choices": ("d1", "otlp"), "default": "d1"}}
+
+
+def _limit(default: int) -> Arguments:
+    return {"--limit": {"type": int, "default": default, "help": "how many at most"}}
+
+
+_EXPLAIN = "what an agent should know of the latest failure"
+VERBS = (
+    Verb("sessions", "list the newest sessions", _sessions, _limit(SESSIONS_MAX)),
+    Verb("events", "list events in order", _events, _SESSION | _TYPE | _limit(-1)),
+    Verb(
+        "tail", "the newest events; --follow waits for more", _tail, _SESSION | _FOLLOW | _limit(20)
+    ),
+    Verb("context", _EXPLAIN, _context, _SESSION | _TOKENS),
+    Verb("why", "explain one failure", _why, _SESSION | _WHAT | _TOKENS),
+    Verb("tokens", "tokens and money of one session by model", _tokens, _SESSION | _ALL),
+    Verb(
+        "export",
+        "write JSON lines, a Chrome trace or OTLP/JSON",
+        _export,
+        _SESSION | _FORMAT | _OUTPUT,
+    ),
+    Verb("sync", "send sessions and events to D1 or an OTLP collector", _sync, _SESSION | _TO),
+)

@@ -15,6 +15,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from holdfast.trace import read
@@ -55,7 +56,8 @@ def sync(
         _ask(environ, [{"sql": statement, "params": []} for statement in SCHEMA], wait)
         there = _rows(_ask(environ, [{"sql": THERE, "params": []}], wait))
         known = {row["session_id"]: (int(row["events"]), row["last"]) for row in there}
-        for batch in _batches(statements(connection, known)):
+        waiting = statements(connection, known)
+        while batch := list(islice(waiting, STATEMENTS_MAX)):
             _ask(environ, batch, wait)
             sent += len(batch)
     except PostFailed as error:
@@ -86,17 +88,6 @@ def statements(
 
 def _texts(values: list[Any]) -> list[str]:
     return ["" if value is None else str(value) for value in values]
-
-
-def _batches(items: Iterator[Statement]) -> Iterator[list[Statement]]:
-    batch: list[Statement] = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == STATEMENTS_MAX:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def _ask(

@@ -141,6 +141,9 @@ FIELDS: dict[Kind, dict[str, Field]] = {
 _ERROR = {"type": "t", "msg": "m"}
 _LOCATION = {"file": "f", "line": "n", "function": "c"}
 _VALUE = {"type": "t", "value": "v", "len": "n", "items": "i", "entries": "e", "attrs": "a"}
+_ERROR_BACK, _LOCATION_BACK, _VALUE_BACK = (
+    {short: name for name, short in names.items()} for names in (_ERROR, _LOCATION, _VALUE)
+)
 _SCALARS = {"str": str, "int": int, "float": float, "bool": bool, "NoneType": type(None)}
 _BY_SHORT = {
     kind: {field.short: (name, field.shape) for name, field in fields.items()}
@@ -156,7 +159,7 @@ def compact(kind: Kind, payload: Mapping[str, Any]) -> dict[str, Any]:
         if value is None or name == "tokens_total":
             continue
         short, shape = fields[name]
-        stored[short] = value if shape == "plain" else _shorten(shape, value)
+        stored[short] = value if shape == "plain" else _reshape(shape, value, _SHORT)
     return stored
 
 
@@ -166,37 +169,22 @@ def readable(kind: Kind, stored: Mapping[str, Any]) -> dict[str, Any]:
     payload: dict[str, Any] = {}
     for short, value in stored.items():
         name, shape = names.get(short, (short, "plain"))
-        payload[name] = value if shape == "plain" else _lengthen(shape, value)
+        payload[name] = value if shape == "plain" else _reshape(shape, value, _LONG)
     if "tokens_in" in payload and "tokens_out" in payload:
         payload["tokens_total"] = payload["tokens_in"] + payload["tokens_out"]
     return payload
 
 
-def _shorten(shape: Shape, value: Any) -> Any:
+def _reshape(shape: Shape, value: Any, to: _Spelling) -> Any:
     match shape:
         case "error":
-            return _rename(value, _ERROR)
+            return _rename(value, to.error)
         case "location":
-            return _rename(value, _LOCATION)
+            return _rename(value, to.location)
         case "value":
-            return _shorten_value(value)
+            return to.value(value)
         case "values":
-            return {name: _shorten_value(item) for name, item in value.items()}
-        case "plain":
-            return value
-    assert_never(shape)
-
-
-def _lengthen(shape: Shape, value: Any) -> Any:
-    match shape:
-        case "error":
-            return _rename(value, _inverse(_ERROR))
-        case "location":
-            return _rename(value, _inverse(_LOCATION))
-        case "value":
-            return _lengthen_value(value)
-        case "values":
-            return {name: _lengthen_value(item) for name, item in value.items()}
+            return {name: to.value(item) for name, item in value.items()}
         case "plain":
             return value
     assert_never(shape)
@@ -211,14 +199,12 @@ def _shorten_value(value: Mapping[str, Any]) -> Any:
 
 def _lengthen_value(value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
-        return _rename(value, _inverse(_VALUE), _lengthen_value)
+        return _rename(value, _VALUE_BACK, _lengthen_value)
     return {"type": type(value).__name__, "value": value}
 
 
 def _rename(
-    value: Mapping[str, Any],
-    names: Mapping[str, str],
-    inner: Callable[[Any], Any] | None = None,
+    value: Mapping[str, Any], names: Mapping[str, str], inner: Callable[[Any], Any] | None = None
 ) -> dict[str, Any]:
     renamed: dict[str, Any] = {}
     for name, item in value.items():
@@ -232,5 +218,13 @@ def _rename(
     return renamed
 
 
-def _inverse(names: Mapping[str, str]) -> dict[str, str]:
-    return {short: name for name, short in names.items()}
+class _Spelling(NamedTuple):
+    """How the parts of a payload are renamed in one direction."""
+
+    error: Mapping[str, str]
+    location: Mapping[str, str]
+    value: Callable[[Any], Any]
+
+
+_SHORT = _Spelling(_ERROR, _LOCATION, _shorten_value)
+_LONG = _Spelling(_ERROR_BACK, _LOCATION_BACK, _lengthen_value)

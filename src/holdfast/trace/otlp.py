@@ -16,6 +16,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote
 
@@ -81,12 +82,12 @@ def sync(
     wait: Callable[[float], None] = time.sleep,
 ) -> Done:
     """Send all spans to the collector of the environment, 500 a request."""
-    target, sent = _Target(environ), 0
+    target, sent, waiting = _Target(environ), 0, spans(connection)
     if target.problem:
         return Done(0, target.problem)
     service = environ.get("OTEL_SERVICE_NAME") or "holdfast"
     try:
-        for batch in _batches(spans(connection)):
+        while batch := list(islice(waiting, SPANS_MAX)):
             body = _request(batch, service)
             data = json.dumps(body).encode() if target.json else encode(body)
             post(target.url, data, target.headers, timeout_s=target.timeout_s, wait=wait)
@@ -273,14 +274,3 @@ def _request(found: Iterable[dict[str, Any]], service: str) -> dict[str, Any]:
             }
         ]
     }
-
-
-def _batches(found: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
-    for span in found:
-        batch.append(span)
-        if len(batch) == SPANS_MAX:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -55,27 +55,17 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 def sessions(connection: sqlite3.Connection, limit: int = 50) -> list[SessionRow]:
     """The newest sessions, newest first."""
-    rows = connection.execute(
-        f"SELECT {_SESSION} FROM agent_sessions ORDER BY start_ts DESC, session_id DESC LIMIT ?",  # noqa: S608  our own words
-        (limit,),
-    )
-    return [_session(row) for row in rows]
+    tail = "ORDER BY start_ts DESC, session_id DESC LIMIT ?"
+    return list(map(_session, _select(connection, _SESSION, tail, (limit,))))
 
 
 def session(connection: sqlite3.Connection, session_id: str) -> SessionRow | None:
-    row = connection.execute(
-        f"SELECT {_SESSION} FROM agent_sessions WHERE session_id = ?",  # noqa: S608  our own words
-        (session_id,),
-    ).fetchone()
-    return None if row is None else _session(row)
+    rows = _select(connection, _SESSION, "WHERE session_id = ?", (session_id,))
+    return next(map(_session, rows), None)
 
 
 def event(connection: sqlite3.Connection, event_id: Any) -> Event | None:
-    row = connection.execute(
-        f"SELECT {_EVENT} FROM events WHERE id = ?",  # noqa: S608  our own words
-        (event_id,),
-    ).fetchone()
-    return None if row is None else _event(row)
+    return next(map(_event, _select(connection, _EVENT, "WHERE id = ?", (event_id,))), None)
 
 
 def last(
@@ -95,11 +85,8 @@ def last(
         where, values = f"{where} AND session_id = ?", [session_id]
     if before is not None:
         where, values = f"{where} AND id < ?", [*values, before]
-    rows = connection.execute(
-        f"SELECT {_EVENT} FROM events WHERE {where} ORDER BY id DESC LIMIT ?",  # noqa: S608  our own words
-        (*values, limit),
-    )
-    return [_event(row) for row in rows]
+    tail = f"WHERE {where} ORDER BY id DESC LIMIT ?"
+    return list(map(_event, _select(connection, _EVENT, tail, (*values, limit))))
 
 
 def events(
@@ -111,31 +98,20 @@ def events(
     limit: int = -1,
 ) -> Iterator[Event]:
     """Events in order, after an id; one session and one kind only if they are named."""
-    where, values = ["1"], []
-    for clause, value in (("session_id = ?", session_id), ("event_type = ?", kind or "")):
-        if value:
-            where.append(clause)
-            values.append(value)
-    if after is not None:
-        where.append("id > ?")
-        values.append(after)
-    rows = connection.execute(
-        f"SELECT {_EVENT} FROM events WHERE {' AND '.join(where)} ORDER BY id LIMIT ?",  # noqa: S608  our own words
-        (*values, limit),
-    )
-    return (_event(row) for row in rows)
+    asked = {"session_id =": session_id or None, "event_type =": kind, "id >": after}
+    given = {clause: value for clause, value in asked.items() if value is not None}
+    where = " AND ".join(["1", *(f"{clause} ?" for clause in given)])
+    tail = f"WHERE {where} ORDER BY id LIMIT ?"
+    return map(_event, _select(connection, _EVENT, tail, (*given.values(), limit)))
 
 
 def stored(
     connection: sqlite3.Connection, session_id: str, after: Any = None
 ) -> Iterator[list[Any]]:
     """The rows of one session as they are stored, in order, after an id: for copying them."""
-    late = "" if after is None else " AND id > ?"
-    rows = connection.execute(
-        f"SELECT {_EVENT} FROM events WHERE session_id = ?{late} ORDER BY id",  # noqa: S608  our own words
-        (session_id,) if after is None else (session_id, after),
-    )
-    return (list(row) for row in rows)
+    late, values = ("", ()) if after is None else (" AND id > ?", (after,))
+    tail = f"WHERE session_id = ?{late} ORDER BY id"
+    return map(list, _select(connection, _EVENT, tail, (session_id, *values)))
 
 
 def newest(connection: sqlite3.Connection, limit: int, session_id: str = "") -> list[Event]:
@@ -147,11 +123,8 @@ def newest(connection: sqlite3.Connection, limit: int, session_id: str = "") -> 
             for event in last(connection, kind, session_id=session_id, limit=limit)
         ]
         return sorted(found, key=lambda event: event.id)[-limit:]
-    rows = connection.execute(
-        f"SELECT {_EVENT} FROM events ORDER BY id DESC LIMIT ?",  # noqa: S608  our own words
-        (limit,),
-    )
-    return [_event(row) for row in rows][::-1]
+    rows = _select(connection, _EVENT, "ORDER BY id DESC LIMIT ?", (limit,))
+    return [*map(_event, rows)][::-1]
 
 
 def count(connection: sqlite3.Connection, kind: Kind, session_id: str) -> int:
@@ -185,6 +158,13 @@ def token_summary(connection: sqlite3.Connection, session_id: str | None) -> dic
         **{name: whole(name) for name in counted},
         "cost_usd": None if whole("unpriced_calls") else whole("cost_nusd") / 1e9,
     }
+
+
+def _select(
+    connection: sqlite3.Connection, columns: str, tail: str, values: tuple[Any, ...]
+) -> sqlite3.Cursor:
+    table = "agent_sessions" if columns is _SESSION else "events"
+    return connection.execute(f"SELECT {columns} FROM {table} {tail}", values)  # noqa: S608  our own words
 
 
 def _session(row: tuple[Any, ...]) -> SessionRow:

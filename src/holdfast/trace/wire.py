@@ -31,11 +31,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "events": (11, "Event"),
         "status": (15, "Status"),
     },
-    "Event": {
-        "timeUnixNano": (1, "fixed64"),
-        "name": (2, "text"),
-        "attributes": (3, "KeyValue"),
-    },
+    "Event": {"timeUnixNano": (1, "fixed64"), "name": (2, "text"), "attributes": (3, "KeyValue")},
     "Status": {"code": (3, "varint")},
     "KeyValue": {"key": (1, "text"), "value": (2, "AnyValue")},
     "AnyValue": {
