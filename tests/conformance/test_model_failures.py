@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.adapters.models import transport
+from holdfast.adapters.models import resolve, transport
 from holdfast.domain.ports import (
     Message,
     Model,
@@ -21,6 +21,7 @@ from model_world import (
     odd_endpoint,
     request,
     resolved,
+    same,
     says,
 )
 
@@ -181,7 +182,12 @@ def test_a_reply_stops_at_the_size_limit(
     with ScriptedServer(says({"text": "word " * 5_000})) as server:
 
         async def call() -> str:
-            model = resolved(remote.adapter, server.environ())
+            model = resolve(
+                f"{remote.adapter}:scripted",
+                environ=server.environ(),
+                redact=same,
+                timeout_s=30.0,
+            )
             try:
                 return (await model.complete(request())).text
             finally:

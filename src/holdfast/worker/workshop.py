@@ -147,7 +147,8 @@ class Workshop:
         """Compares texts by meaning, where an embedder is configured. Raises `Unavailable`."""
         if self.given_embedder is None and not self.settings.embeddings:
             return None
-        return self._vectors.similarities
+        # Opened by the first question, whose asker says what is missing.
+        return lambda query, texts: self._vectors.similarities(query, texts)
 
     @cached_property
     def _vectors(self) -> VectorFile:
