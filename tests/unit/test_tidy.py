@@ -23,7 +23,7 @@ LINES_MAX = {
     "agent": 3_750,
     "app": 1_500,
     "cli": 3_350,
-    "context": 1_700,
+    "context": 1_750,
     "domain": 1_500,
     "engine": 3_050,
     "lang": 14_000,
