@@ -94,7 +94,7 @@ def root(term: str) -> str:
         return term
     for ending in ("ing", "ed"):
         rest = term.removesuffix(ending)
-        if rest != term and len(rest) > 2:
+        if rest != term and len(rest) > 2 and rest[-1] != "e":  # agreed and seeing stay as they are
             double = len(rest) > 3 and rest[-1] == rest[-2] and rest[-1] not in "lsz"
             term = rest[:-1] if double else rest
             break
