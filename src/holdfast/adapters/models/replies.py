@@ -18,7 +18,6 @@ from holdfast.adapters.models.prices import Price, cost_nusd
 from holdfast.context.tokens import estimate_tokens
 from holdfast.domain.ports import FinishReason, ModelReply, ModelRequest, ToolCall, Usage
 
-
 TOKENS_MAX = 10**9  # of one call: a thousand times the largest window there is
 
 
