@@ -59,20 +59,18 @@ def _both(name: str, one: Value, other: Value) -> bool:
     return False
 
 
-def _add(one: Value, other: Value) -> Number:
-    if _both("+", one, other):
-        if abs(one) > LONG_MAX or abs(other) > LONG_MAX:
-            bounded(max(one.bit_length(), other.bit_length()))
-        return one + other  # type: ignore[no-any-return]  # _both checked
-    return to_float(one) + to_float(other)
+def _additive(name: str, join: Callable[[Any, Any], Number]) -> Callable[[Value, Value], Number]:
+    def joined(one: Value, other: Value) -> Number:
+        if _both(name, one, other):
+            if abs(one) > LONG_MAX or abs(other) > LONG_MAX:
+                bounded(max(one.bit_length(), other.bit_length()))
+            return join(one, other)
+        return join(to_float(one), to_float(other))
+
+    return joined
 
 
-def _subtract(one: Value, other: Value) -> Number:
-    if _both("-", one, other):
-        if abs(one) > LONG_MAX or abs(other) > LONG_MAX:
-            bounded(max(one.bit_length(), other.bit_length()))
-        return one - other  # type: ignore[no-any-return]  # _both checked
-    return to_float(one) - to_float(other)
+_add, _subtract = _additive("+", operator.add), _additive("-", operator.sub)
 
 
 def _multiply(one: Value, other: Value) -> Number:

@@ -322,8 +322,8 @@ def order(one: Value, other: Value) -> int:
     if type(one) is Var:
         return compare_text(one.name, other.name)
     found = compare(one, other)
-    # 1 and 1.0 are equal but two keys: the integer comes first.
-    return found or (type(one) is float) - (type(other) is float)
+    # 1 and 1.0 are equal but two keys: the integer comes first, and NaN, equal to all, last.
+    return found or (one != one) - (other != other) or (type(one) is float) - (type(other) is float)
 
 
 _ORDER = cmp_to_key(order)
