@@ -26,7 +26,12 @@ class Settings:
     """One frozen value per process. Field names are the setting names everywhere."""
 
     home: str = _setting("", "where the store and workspaces live; default .holdfast in the repo")
-    model: str = _setting("", "provider:model that runs tasks, such as ollama:qwen3:8b")
+    model: str = _setting(
+        "", "provider:model that runs tasks, such as ollama:qwen3:8b; A,B is a chain"
+    )
+    model_trivial: str = _setting("", "those of trivial tasks; empty: model")
+    model_standard: str = _setting("", "those of standard tasks; empty: model")
+    model_complex: str = _setting("", "those of complex tasks; empty: model")
     slots: int = _setting(1, "tasks that run at the same time in this process")
     lease_s: float = _setting(5.0, "how long a claim lasts unless it is renewed")
     store_wait_s: float = _setting(

@@ -158,3 +158,44 @@ def test_the_doctor_examines_every_model_of_a_chain(repo: Path, tmp_path: Path) 
     found = Cli(repo, environ)("doctor", "--json").objects
     findings = [each for each in found[-1]["findings"] if each["name"] == "model"]
     assert [each["level"] for each in findings] == ["ok", "problem"]
+
+
+def test_a_tier_has_a_chain_of_its_own_and_a_task_that_names_a_model_beats_it(
+    repo: Path, tmp_path: Path
+) -> None:
+    small, away, large, own = (
+        write_script(tmp_path / f"{name}.json", script(*replies))
+        for name, replies in {
+            "small": [says("Mended.")],
+            "away": [{**WRITE, "status": 503}],
+            "large": [WRITE, DONE],
+            "own": [says("Said.")],
+        }.items()
+    )
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        '[[tasks]]\nkey = "a"\nprompt = "Fix a typo"\ntier = "trivial"\n'
+        '[[tasks]]\nkey = "b"\nprompt = "Make x.txt"\ntier = "complex"\n'
+        'checks = ["test -f x.txt"]\n'
+        f'[[tasks]]\nkey = "c"\nprompt = "Say it"\ntier = "complex"\nmodel = "{own}"\n'
+    )
+    cli = Cli(repo)
+    done = cli(
+        *("run", "Do it", "--plan", str(plan), "--json"),
+        *("--model", small, "--model", f"complex={away},{large}"),
+    )
+    assert done.result["state"] == "complete", done.err
+    asked = cli.store.rows("SELECT t.key, r.model FROM runs r JOIN tasks t ON t.id = r.task_id")
+    assert {row["key"]: row["model"] for row in asked} == {
+        "a": small,
+        "b": f"{away},{large}",
+        "c": own,
+    }
+    assert f"{away} → {large}" in done.err
+
+
+def test_the_chain_of_a_tier_is_tried_before_a_goal_is_made(repo: Path) -> None:
+    cli = Cli(repo, {"HOLDFAST_MODEL_COMPLEX": "nobody:x"})
+    done = cli("run", "Do it", "--model", "ollama:x", "--json")
+    assert (done.code, done.result["code"]) == (2, "unknown_provider"), done.out
+    assert not cli.home.exists(), "no store was made for it"

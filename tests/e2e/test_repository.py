@@ -146,7 +146,6 @@ def test_nothing_of_the_user_runs_and_nothing_but_refs_and_objects_changes(
     assert repository.blob(made, "a") == b"one\ntwo\nthree\n"
     assert repository.commit_message(made) == "work\n"
     repository.tree_of(made)
-    repository.release("refs/holdfast/goal/1")
     workspace.restore(workspace.stage())
     workspace.merge(head, made, head)
     assert not evil.exists(), evil.read_text()
@@ -177,9 +176,6 @@ def test_a_repository_is_found_from_inside_it(user: Path) -> None:
     repository = Repository.open(user / "deep")
     assert repository.work_tree == user
     assert repository.git_dir == user / ".git"
-    assert repository.head_branch() == "main"
-    git(user, "checkout", "-q", "--detach")
-    assert repository.head_branch() is None
 
 
 def test_what_is_no_repository_says_so(tmp_path: Path) -> None:
@@ -204,7 +200,7 @@ def test_a_bare_repository_and_a_linked_worktree_work(user: Path, tmp_path: Path
     bare.fetch_branch(workspace.git_dir, work(workspace, bare.head()), "goal")
     git(user, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
     linked = Repository.open(tmp_path / "side")
-    assert linked.head_branch() == "side"
+
     again = opened(linked, tmp_path, "2")
     linked.fetch_branch(again.git_dir, work(again, linked.head()), "from-side")
     assert Repository.open(user).branch_commit("from-side")
@@ -235,8 +231,9 @@ def test_the_repositorys_own_excludes_hold_in_a_task(user: Path, tmp_path: Path)
     (user / ".git/info").mkdir(exist_ok=True)
     (user / ".git/info/exclude").write_text("secret-local\n")
     workspace = opened(Repository.open(user), tmp_path)
+    before = workspace.stage()
     (workspace.root / "secret-local").write_text("x")
-    assert workspace.ignored() == ["secret-local"]
+    assert workspace.stage() == before
 
 
 def test_paths_with_odd_characters_are_borrowed_from(tmp_path: Path) -> None:
@@ -266,10 +263,8 @@ def test_only_our_own_refs_are_written(user: Path) -> None:
     repository = Repository.open(user)
     head = repository.head()
     assert head is not None
-    for call in (lambda: repository.keep("refs/heads/x", head), lambda: repository.release("HEAD")):
-        with pytest.raises(Refused):
-            call()
-    repository.release("refs/holdfast/none")
+    with pytest.raises(Refused):
+        repository.keep("refs/heads/x", head)
 
 
 def test_a_branch_is_fetched_once_and_moves_only_forward(user: Path, tmp_path: Path) -> None:
@@ -333,8 +328,7 @@ def test_a_folder_is_copied_once_and_again_only_when_it_changed(tmp_path: Path) 
     (folder / "nested/f").write_text("x")
     home = folder / ".holdfast"
     first = Repository.copy_of(folder, home)
-    assert first.copied
-    assert first.left_out == ("nested/",)
+
     head = first.head()
     assert head is not None
     assert git(home / "source.git", "ls-tree", "-r", "--name-only", head).split() == [

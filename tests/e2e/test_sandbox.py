@@ -18,7 +18,6 @@ from holdfast.adapters.locks import held, lock_path, try_lock
 from holdfast.adapters.sandbox import (
     REMEDY,
     Bubblewrap,
-    Limits,
     Probe,
     open_sandbox,
     probe,
@@ -124,7 +123,7 @@ def test_output_is_redacted_counted_and_cut_in_the_middle(root: Path) -> None:
 
 
 def test_the_output_limit_is_a_setting(root: Path) -> None:
-    wide = box(limits=Limits(output_bytes_max=200_000))
+    wide = box(output_bytes_max=200_000)
     assert "cut" not in run(root, "head -c 100000 /dev/zero | tr '\\0' x", sandbox=wide).stdout
 
 
@@ -146,10 +145,6 @@ def test_no_variable_of_ours_reaches_a_command_not_even_through_proc(
     names = {line.partition("=")[0] for line in run(root, "env").stdout.splitlines()}
     expected = "HOME LANG LOGNAME PATH PWD PYTHONDONTWRITEBYTECODE SHELL TERM TMPDIR USER"
     assert names == set(expected.split())
-
-
-def test_a_command_gets_the_variables_it_is_given(root: Path) -> None:
-    assert run(root, 'echo "$A"', environment={"A": "given"}).stdout == "given\n"
 
 
 def test_there_is_no_home_no_host_file_and_no_other_process(root: Path, tmp_path: Path) -> None:
@@ -349,14 +344,6 @@ def test_a_waiting_holder_gets_the_lock_when_it_is_free(root: Path) -> None:
         order.append("first")
     thread.join()
     assert order == ["first", "second"]
-
-
-def test_limits_on_processes_and_file_sizes_bite_and_lift(root: Path) -> None:
-    small = box(limits=Limits(file_bytes_max=1000, processes_max=4096))
-    result = run(root, "head -c 5000 /dev/zero > file", sandbox=small)
-    assert result.exit_code != 0
-    assert (root / "file").stat().st_size == 1000
-    assert run(root, "head -c 5000 /dev/zero > file").exit_code == 0
 
 
 # --- refusals -------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from holdfast.adapters.git import Git, GitFailed
 from holdfast.adapters.locks import held
 from holdfast.adapters.repository import Repository
 from holdfast.adapters.sandbox import open_sandbox
-from holdfast.adapters.workspace import Author, TaskWorkspace
+from holdfast.adapters.workspace import TaskWorkspace
 from holdfast.domain.ports import CommandResult
 from holdfast.errors import Refused
 
@@ -144,13 +144,12 @@ def test_stage_then_restore_brings_every_file_back(workspace: TaskWorkspace) -> 
     assert "-one\n+changed\n" in workspace.diff(base, tree).text
 
 
-def test_ignored_files_stay_and_are_told(workspace: TaskWorkspace) -> None:
+def test_ignored_files_stay(workspace: TaskWorkspace) -> None:
     base = workspace.stage()
     (workspace.root / "cache").mkdir()
     (workspace.root / "cache/c").write_text("c")
     (workspace.root / "x.o").write_text("o")
     assert workspace.stage() == base
-    assert workspace.ignored() == ["cache/", "x.o"]
     workspace.restore(base)
     assert (workspace.root / "cache/c").read_text() == "c"
 
@@ -197,15 +196,13 @@ def test_pipes_and_sockets_are_not_staged_and_do_not_stop_staging(
     assert (workspace.root / "a").read_text() == "one\n"
 
 
-def test_names_git_refuses_are_left_out_and_told(workspace: TaskWorkspace) -> None:
+def test_names_git_refuses_are_left_out(workspace: TaskWorkspace) -> None:
     base = workspace.stage()
     (workspace.root / ".GIT").mkdir()
     (workspace.root / ".GIT/config").write_text("x")
     (workspace.root / "git~1").write_text("x")
     (workspace.root / ".gitmodules").symlink_to("a")
-    staged = workspace.staged()
-    assert staged.tree == base
-    assert staged.left_out == (".GIT/config", ".gitmodules", "git~1")
+    assert workspace.stage() == base
 
 
 LOCKED = """
@@ -324,7 +321,7 @@ def test_the_same_commit_has_the_same_id(workspace: TaskWorkspace) -> None:
     more = {"parents": [], "message": "m\n\nGoal: 1\n", "when_ms": 1_700_000_000_123}
     first = workspace.commit(tree, **more)
     assert first == workspace.commit(tree, **more)
-    assert first != workspace.commit(tree, **more, author=Author(name="other"))
+
     shown = git(workspace.git_dir, "cat-file", "commit", first)
     assert "Holdfast <holdfast@localhost> 1700000000 +0000" in shown
     assert shown.endswith("Goal: 1")
@@ -424,7 +421,6 @@ def test_the_throwaway_is_never_trusted(workspace: TaskWorkspace, tmp_path: Path
     run(workspace, "rm -rf .git; ln -s / .git")
     workspace.stage()
     workspace.restore(base)
-    workspace.ignored()
     assert not evil.exists()
 
 
@@ -438,7 +434,7 @@ def hostile_config(evil: Path) -> str:
     )
 
 
-def test_nested_repositories_are_stripped_told_and_never_run(
+def test_nested_repositories_are_stripped_and_never_run(
     workspace: TaskWorkspace, tmp_path: Path
 ) -> None:
     evil = tmp_path / "ran"
@@ -452,9 +448,7 @@ def test_nested_repositories_are_stripped_told_and_never_run(
         git(folder, "commit", "-qm", "nested")
         with (folder / ".git/config").open("a") as config:
             config.write(hostile_config(evil))
-    staged = workspace.staged()
-    assert staged.stripped == ("nest/.git", "nest/inner/.git", "src/deeper/.git")
-    workspace.restore(staged.tree)
+    workspace.restore(workspace.stage())
     assert (workspace.root / "nest/inner/file").read_text() == "nest/inner"
     assert not list(workspace.root.glob("*/**/.git"))
     assert not evil.exists()
@@ -484,8 +478,9 @@ def test_a_nested_git_that_is_a_link_or_file_is_removed_and_its_target_kept(
     (workspace.root / "filed").mkdir()
     (workspace.root / "filed/.git").write_text(f"gitdir: {real}/.git\n")
     (workspace.root / "filed/f").write_text("x")
-    staged = workspace.staged()
-    assert staged.stripped == ("filed/.git", "linked/.git")
+    workspace.stage()
+    assert not (workspace.root / "filed/.git").exists()
+    assert not os.path.lexists(workspace.root / "linked/.git")
     assert (real / ".git/HEAD").exists()
 
 
@@ -520,7 +515,6 @@ def test_a_planted_repository_at_a_submodules_path_runs_nothing(user: Path, tmp_
     tree = workspace.stage()
     assert workspace.changed(base, tree) == [("M", "a")]
     assert f"160000 commit {commit}\tsub" in git(workspace.git_dir, "ls-tree", tree)
-    workspace.ignored()
     workspace.restore(base)
     assert os.listdir(planted) == []
     assert not evil.exists()

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from desk import Desk, done, effectful
 from holdfast.adapters.clock import SystemClock
@@ -261,7 +261,9 @@ class Turn:
             await look()
             return Performed(result=b'"seen"')
 
-        steps = [replace(effectful(name, "pure")[0], perform=perform) for name in (key, "too")]
+        steps = [
+            structs.replace(effectful(name, "pure")[0], perform=perform) for name in (key, "too")
+        ]
         if together:
             await self.journal.together(steps)
         else:
@@ -303,7 +305,9 @@ def test_a_reply_waits_for_its_reads_and_all_are_stored_before_the_next_call(
     async def work() -> None:
         await turn.reply()
         await turn.read(look, together=together)
-        await turn.journal.step(replace(effectful("next", "idempotent")[0], perform=perform))
+        await turn.journal.step(
+            structs.replace(effectful("next", "idempotent")[0], perform=perform)
+        )
 
     asyncio.run(work())
     assert at_read == [{"reply": "intended"}] * (1 + together)

@@ -5,7 +5,6 @@ Counted, not timed: how often text is looked at and files are read, by turn.
 
 import asyncio
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -59,9 +58,9 @@ class Counting:
     def __init__(self, pattern: re.Pattern[str], looks: list[int]) -> None:
         self._pattern, self._looks = pattern, looks
 
-    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+    def subn(self, by: str, text: str) -> tuple[str, int]:
         self._looks.append(len(text))
-        return self._pattern.finditer(text)
+        return self._pattern.subn(by, text)
 
 
 def grown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from context_world import World, passed, task, world
+from holdfast.context import retrieve
 from holdfast.context.retrieve import (
     add_document,
     add_file,
@@ -116,6 +117,27 @@ def test_other_plans_are_not_searched_even_when_their_number_looks_alike(w: Worl
     put(w, "2.1", "shared word", plan=12)
     assert found(w, "shared", plan=1) == ["1.1"]
     assert found(w, "shared", plan=12) == ["2.1"]
+
+
+def test_what_other_plans_say_does_not_change_how_rare_a_term_of_this_one_is(w: World) -> None:
+    for number in range(1, 12):
+        put(w, f"{number}.1", f"word{number} " + ("pool socket" if number < 4 else "socket"))
+    before = w.engine.read(search, "pool socket word3", plan=1, k=9)
+    assert [hit.source for hit in before] == ["3.1", "1.1", "2.1"]
+    for number in range(20, 60):
+        put(w, f"{number}.1", "pool word3", plan=2)
+    assert w.engine.read(search, "pool socket word3", plan=1, k=9) == before
+
+
+def test_of_more_documents_than_are_weighed_the_nearest_are(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1, 21):
+        put(w, f"{number}.1", "blue pool" if number < 10 else "red pool" if number < 12 else "pool")
+    assert found(w, "blue red", k=20)[:2] == ["10.1", "11.1"]
+    assert len(found(w, "blue red", k=20)) == 11
+    monkeypatch.setattr(retrieve, "CANDIDATES_MAX", 2)
+    assert found(w, "blue red", k=20) == ["10.1", "11.1"]
 
 
 @pytest.mark.parametrize(

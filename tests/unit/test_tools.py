@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.adapters.tools import builtin_tools, check_arguments, matcher, unknown_tool
+from holdfast.adapters.tools import builtin_tools, check_arguments, matcher
 from holdfast.adapters.tools.observing import Limits
 from holdfast.adapters.tools.paths import Refusal, place, read_bytes, shown, walk
 from holdfast.adapters.tools.search import SearchFiles
@@ -456,12 +456,3 @@ def test_walking_a_directory_that_vanishes_or_is_unreadable_goes_on(hands: Hands
         assert next(entries).relative == "src"
         (hands.root / "src").rename(hands.root / "gone")
         assert list(entries) == []
-
-
-def test_an_unknown_tool_is_answered_with_a_near_name() -> None:
-    tools = builtin_tools(redact=redact)
-    seen = unknown_tool("readfile", tools)
-    assert seen.error is not None
-    assert seen.error.code == "UNKNOWN_TOOL"
-    assert "read_file" in seen.output
-    assert "run_command" in unknown_tool("zzz", tools).output

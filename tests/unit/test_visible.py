@@ -83,5 +83,5 @@ def test_holdfasts_own_directory_is_masked_or_left_out(tmp_path: Path) -> None:
 def test_the_callers_order_of_programs_is_kept(tmp_path: Path) -> None:
     made(tmp_path / "a", tmp_path / "b")
     path = f"{tmp_path}/b{os.pathsep}/usr/bin{os.pathsep}{tmp_path}/a"
-    seen = view(path, user_home=tmp_path / "home", extra=[tmp_path / "b"])
+    seen = view(path, user_home=tmp_path / "home")
     assert seen.path == f"{tmp_path}/b:/usr/bin:{tmp_path}/a:/usr/local/bin:/bin"

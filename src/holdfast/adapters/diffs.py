@@ -9,7 +9,6 @@ is none that the redactor knows.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,19 +34,20 @@ class FileChange:
     removed: int | None
 
 
-def changed_files(git: Git, before: str, after: str) -> tuple[FileChange, ...]:
-    """What differs between two trees or commits, sorted by name."""
+def statuses(git: Git, before: str, after: str) -> dict[str, str]:
+    """What differs between two trees or commits: A, D, M or T by name."""
     fields = git.names(*_PLUMBING, "-z", "--name-status", before, after)
-    status = dict(zip(fields[1::2], fields[::2], strict=True))
+    return dict(zip(fields[1::2], fields[::2], strict=True))
+
+
+def changed_files(git: Git, before: str, after: str) -> tuple[FileChange, ...]:
+    """What differs between two trees or commits, with its lines, sorted by name."""
+    status = statuses(git, before, after)
     found = []
-    for row in git.run(*_PLUMBING, "-z", "--numstat", before, after).split(b"\0"):
-        if row:
-            added, removed, name = row.split(b"\t", 2)
-            path = os.fsdecode(name)
-            lines = (int(added), int(removed)) if added != b"-" else (None, None)
-            found.append(
-                FileChange(path=path, status=status[path], added=lines[0], removed=lines[1])
-            )
+    for row in git.names(*_PLUMBING, "-z", "--numstat", before, after):
+        added, removed, path = row.split("\t", 2)
+        lines = (int(added), int(removed)) if added != "-" else (None, None)
+        found.append(FileChange(path=path, status=status[path], added=lines[0], removed=lines[1]))
     return tuple(sorted(found, key=lambda each: each.path))
 
 

@@ -180,9 +180,10 @@ class Git:
         return [*line, *arguments]
 
 
-def signature(name: str, email: str, when_s: int) -> dict[str, str]:
-    """The environment that names author and committer of a commit and fixes its dates."""
-    fields = (("NAME", name), ("EMAIL", email), ("DATE", f"@{when_s} +0000"))
+def signature(when_s: int) -> dict[str, str]:
+    """The environment that names us author and committer of a commit and fixes its dates."""
+    who = (("NAME", "Holdfast"), ("EMAIL", "holdfast@localhost"))
+    fields = (*who, ("DATE", f"@{when_s} +0000"))
     return {f"GIT_{role}_{key}": text for role in ("AUTHOR", "COMMITTER") for key, text in fields}
 
 

@@ -13,7 +13,6 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from holdfast.adapters.git import Git, GitFailed, signature, users_git
 from holdfast.adapters.locks import held
@@ -21,7 +20,7 @@ from holdfast.adapters.staging import folder_tree
 from holdfast.errors import NotFound, Refused
 
 _COPY_MESSAGE = "Copy of a folder that is no git repository"
-_SIGNED = signature("Holdfast", "holdfast@localhost", 0)
+
 _COPY_BRANCH = "refs/heads/main"
 
 
@@ -36,37 +35,18 @@ class BlamedLine:
 
 
 class Repository:
-    """A repository that is not ours. `work_tree` is None when it is bare.
+    """A repository that is not ours. `work_tree` is None when it is bare."""
 
-    `copied` is true for a private copy of a folder; `left_out` are the repositories inside it.
-    """
-
-    def __init__(
-        self,
-        git: Git,
-        *,
-        git_dir: Path,
-        objects: Path,
-        object_format: str,
-        left_out: tuple[str, ...] | None = None,
-    ) -> None:
-        self._git, self._git_dir = git, git_dir
-        self.objects, self.object_format = objects, object_format
-        self.copied = left_out is not None
-        self.left_out = left_out or ()
+    def __init__(self, git: Git, *, objects: Path, object_format: str) -> None:
+        self._git, self.objects, self.object_format = git, objects, object_format
 
     @classmethod
     def open(cls, path: Path) -> Repository:
         """The repository that holds `path`. Raises NotFound (code `no_repository`) for none."""
         if not path.is_dir():
             raise NotFound(f"{path} is no directory")
-        found = _discover(path)
-        return cls(
-            users_git(found.git_dir, found.work_tree),
-            git_dir=found.git_dir,
-            objects=found.objects,
-            object_format=found.object_format,
-        )
+        git_dir, work_tree, objects, object_format = _discover(path)
+        return cls(users_git(git_dir, work_tree), objects=objects, object_format=object_format)
 
     @classmethod
     def copy_of(cls, folder: Path, home: Path) -> Repository:
@@ -80,18 +60,13 @@ class Repository:
         git = Git(git_dir=git_dir)
         with held(git_dir):
             git.run("init", "-q", "--bare", "--template=", "--initial-branch=main")
-            left_out = _copy_in(replace(git, work_tree=folder), home)
-        return cls(
-            git,
-            git_dir=git_dir,
-            objects=git_dir / "objects",
-            object_format=git.word("rev-parse", "--show-object-format"),
-            left_out=left_out,
-        )
+            _copy_in(replace(git, work_tree=folder), home)
+        object_format = git.word("rev-parse", "--show-object-format")
+        return cls(git, objects=git_dir / "objects", object_format=object_format)
 
     @property
     def git_dir(self) -> Path:
-        return self._git_dir
+        return self._git.git_dir
 
     @property
     def git(self) -> Git:
@@ -105,11 +80,6 @@ class Repository:
     def head(self) -> str | None:
         """The commit HEAD names; None in a repository without commits."""
         return self._commit("HEAD")
-
-    def head_branch(self) -> str | None:
-        """The branch HEAD is on, without `refs/heads/`; None when it is detached."""
-        status, name, _ = self._git.answer("symbolic-ref", "-q", "--short", "HEAD", ok=(0, 1))
-        return os.fsdecode(name).strip() if status == 0 else None
 
     def dirty(self) -> list[str]:
         """Sorted names of changed and untracked files, which a task starting at HEAD lacks.
@@ -127,12 +97,6 @@ class Repository:
             raise Refused(f"{ref} is not below refs/holdfast/")
         self._git.run("update-ref", ref, commit)
 
-    def release(self, ref: str) -> None:
-        """Remove a ref made by `keep`; one that is not there is no error."""
-        if not ref.startswith("refs/holdfast/"):
-            raise Refused(f"{ref} is not below refs/holdfast/")
-        self._git.run("update-ref", "-d", ref)
-
     def branch_commit(self, branch: str) -> str | None:
         return self._commit(f"refs/heads/{branch}")
 
@@ -143,8 +107,7 @@ class Repository:
 
     def empty_tree(self) -> str:
         """The id of the tree without files, in this repository's hash."""
-        answer = self._git.run("hash-object", "-t", "tree", "--stdin", stdin=b"")
-        return answer.decode().strip()
+        return self._git.word("hash-object", "-t", "tree", "--stdin")
 
     def tree_of(self, commit: str) -> str:
         return self._git.word("rev-parse", "--verify", f"{commit}^{{tree}}")
@@ -180,7 +143,7 @@ class Repository:
             line, _, _ = answer[at : at + 256].partition(b"\n")
             fields = line.split()
             if len(fields) != 3:
-                raise NotFound(f"object {blob} is not in {self._git_dir}")
+                raise NotFound(f"object {blob} is not in {self.git_dir}")
             start = at + len(line) + 1
             found.append(answer[start : start + int(fields[2])])
             at = start + int(fields[2]) + 1
@@ -206,15 +169,8 @@ class Repository:
     def blame(self, commit: str, path: str, line: int) -> BlamedLine | None:
         """Who wrote line `line` (from 1) of `path` in `commit`; None when there is no such line."""
         try:
-            output = self._git.run(
-                "blame",
-                "--porcelain",
-                "--no-textconv",
-                f"-L{line},{line}",
-                commit,
-                "--",
-                path,
-            )
+            flags = ("--porcelain", "--no-textconv", f"-L{line},{line}")
+            output = self._git.run("blame", *flags, commit, "--", path)
         except GitFailed as error:
             if "no such path" in error.said or "has only" in error.said:
                 return None
@@ -257,21 +213,22 @@ class Repository:
         private = Git(git_dir=private_git_dir)
         _, base, _ = private.answer("rev-parse", "-q", "--verify", "refs/holdfast/base", ok=(0, 1))
         wanted = f"{commit}\n" + (f"^{base.decode().strip()}\n" if base else "")
-        pack = private.run(
-            "pack-objects", "--revs", "--local", "--stdout", "-q", stdin=wanted.encode()
-        )
-        replace(self._git, work_tree=None).run("unpack-objects", "-q", "--strict", stdin=pack)
+        flags = ("--revs", "--local", "--stdout", "-q")
+        pack = private.run("pack-objects", *flags, stdin=wanted.encode())
+        self.git.run("unpack-objects", "-q", "--strict", stdin=pack)
 
     def excludes(self) -> bytes:
         """The repository's own `info/exclude`, which a task's checkout honours too."""
-        return _read_if_there(Path(self._path("info/exclude")))
+        return self._content("info/exclude")
 
     def shallow(self) -> bytes:
         """The boundary of a shallow clone; empty when the history is whole."""
-        return _read_if_there(Path(self._path("shallow")))
+        return self._content("shallow")
 
-    def _path(self, name: str) -> str:
-        return self._git.word("rev-parse", "--path-format=absolute", "--git-path", name)
+    def _content(self, name: str) -> bytes:
+        """A file of the git directory; empty when there is none."""
+        path = Path(self._git.word("rev-parse", "--path-format=absolute", "--git-path", name))
+        return path.read_bytes() if path.is_file() else b""
 
     def _commit(self, name: str) -> str | None:
         status, output, _ = self._git.answer(
@@ -283,21 +240,13 @@ class Repository:
         return self._git.answer("merge-base", "--is-ancestor", older, newer, ok=(0, 1))[0] == 0
 
     def _checked_out(self) -> set[str]:
-        if self.copied:
-            return set()
         rows = self._git.names("worktree", "list", "--porcelain", "-z")
         return {row.removeprefix("branch ") for row in rows if row.startswith("branch ")}
 
 
-class _Found(NamedTuple):
-    git_dir: Path
-    objects: Path
-    object_format: str
-    work_tree: Path | None
-
-
-def _discover(path: Path) -> _Found:
-    """What holds `path`, as git finds it from there, asked in one process."""
+def _discover(path: Path) -> tuple[Path, Path | None, Path, str]:
+    """What holds `path`, as git finds it from there, asked in one process: git directory, work
+    tree, objects and their format."""
     line = ["git", "-C", str(path), "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
     where = ["--absolute-git-dir", "--is-bare-repository", "--show-object-format"]
     ask = [*line, "rev-parse", *where, "--path-format=absolute", "--git-path", "objects"]
@@ -308,27 +257,23 @@ def _discover(path: Path) -> _Found:
     answers = os.fsdecode(done.stdout).splitlines()
     if done.returncode == 0 or (len(answers) >= 4 and answers[1] == "true"):
         tree = Path(answers[4]) if answers[1] == "false" else None
-        return _Found(Path(answers[0]), Path(answers[3]), answers[2], tree)
+        return Path(answers[0]), tree, Path(answers[3]), answers[2]
     said = os.fsdecode(done.stderr).strip()
     if "not a git repository" in said:
         raise NotFound(f"{path} is in no git repository", code="no_repository")
     raise Refused(f"git refuses {path}: {said.splitlines()[0] if said else 'no reason given'}")
 
 
-def _copy_in(git: Git, home: Path) -> tuple[str, ...]:
-    """Commit the folder's files on main, unless main holds exactly them; returns what is left out.
+def _copy_in(git: Git, home: Path) -> None:
+    """Commit the folder's files on main, unless main holds exactly them.
 
     The commit's date is the epoch: equal folders get equal commits.
     """
-    tree, nested = folder_tree(git, without=home)
+    tree = folder_tree(git, without=home)
     status, before, _ = git.answer("rev-parse", "-q", "--verify", _COPY_BRANCH, ok=(0, 1))
     parent = before.decode().strip() if status == 0 else ""
     if not parent or git.word("rev-parse", f"{parent}^{{tree}}") != tree:
         flags = ("-p", parent) if parent else ()
-        commit = git.word("commit-tree", tree, *flags, "-m", _COPY_MESSAGE, environment=_SIGNED)
+        signed = signature(0)
+        commit = git.word("commit-tree", tree, *flags, "-m", _COPY_MESSAGE, environment=signed)
         git.run("update-ref", _COPY_BRANCH, commit)
-    return tuple(nested)
-
-
-def _read_if_there(path: Path) -> bytes:
-    return path.read_bytes() if path.is_file() else b""

@@ -33,6 +33,7 @@ from typing import Any
 from holdfast.adapters.capture import Capture, Redact
 from holdfast.adapters.locks import end_orphans, open_record, try_lock, wait_until_free
 from holdfast.adapters.visible import View, view
+from holdfast.config import DEFAULTS
 from holdfast.domain.ports import CommandResult, Wall
 from holdfast.errors import Refused, Unavailable
 
@@ -71,21 +72,12 @@ class Probe:
     program: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """`output_bytes_max` is per stream. None leaves the kernel's own limit in force."""
-
-    output_bytes_max: int = 30_000
-    processes_max: int | None = None
-    file_bytes_max: int | None = None
-
-
 def probe(program: str = "bwrap") -> Probe:
     """Build a wall once around `/bin/true`. Never raises; takes about 10 ms, at most 5 s."""
     found = shutil.which(program)
     if not found:
         return Probe(wall="none", reason=f"{program} is not installed")
-    command = [found, *_arguments(View(directories=(), path="/usr/bin"), {}, False, {})]
+    command = [found, *_arguments(View(directories=(), path="/usr/bin"), {}, False)]
     try:
         done = subprocess.run(  # noqa: S603  a constant command
             [*command, "--", "/bin/sh", "-c", "true"],
@@ -107,28 +99,23 @@ def open_sandbox(
     *,
     redact: Redact,
     hidden: Sequence[Path] = (),
-    readable: Sequence[Path] = (),
-    limits: Limits | None = None,
+    output_bytes_max: int = DEFAULTS.output_bytes_max,
     environ: Mapping[str, str] = os.environ,
     probed: Probe | None = None,
 ) -> Bubblewrap:
     """The wall of this machine. Raises Unavailable with the remedy when there is none.
 
-    `hidden` is Holdfast's home; `readable` are more directories to show read-only. Only PATH and
-    HOME are read from `environ`, to know what to show; no variable of it reaches a command.
+    `hidden` is Holdfast's home; `output_bytes_max` is per stream. Only PATH and HOME are read from
+    `environ`, to know what to show; no variable of it reaches a command.
     """
     found = probed or probe()
     if found.wall != "bubblewrap":
         raise Unavailable(
             f"commands have no wall to run behind: {found.reason}", hint=REMEDY, code="no_wall"
         )
-    seen = view(
-        environ.get("PATH", ""),
-        user_home=Path(environ.get("HOME") or "/root"),
-        hidden=hidden,
-        extra=readable,
-    )
-    return Bubblewrap(found, seen, redact=redact, hidden=hidden, limits=limits or Limits())
+    user_home = Path(environ.get("HOME") or "/root")
+    seen = view(environ.get("PATH", ""), user_home=user_home, hidden=hidden)
+    return Bubblewrap(found, seen, redact, hidden, output_bytes_max)
 
 
 class Bubblewrap:
@@ -138,13 +125,12 @@ class Bubblewrap:
         self,
         probed: Probe,
         seen: View,
-        *,
         redact: Redact,
         hidden: Sequence[Path],
-        limits: Limits,
+        output_bytes_max: int,
     ) -> None:
         self._probe, self._view, self._redact = probed, seen, redact
-        self._hidden, self._limits = hidden, limits
+        self._hidden, self._output_bytes_max = hidden, output_bytes_max
 
     @property
     def wall(self) -> Wall:
@@ -157,7 +143,6 @@ class Bubblewrap:
         root: Path,
         timeout_s: float,
         network: bool = False,
-        environment: Mapping[str, str] | None = None,
     ) -> CommandResult:
         """Run `command` in `root`, seen as `/workspace`. A command that fails is a result.
 
@@ -167,14 +152,14 @@ class Bubblewrap:
         for an empty command or a NUL in it, Unavailable when the wall cannot be built.
         """
         words = _words(command)
-        result = await self._run_once(words, root, timeout_s, network, environment or {})
+        result = await self._run_once(words, root, timeout_s, network)
         if result.exit_code == 1 and result.stderr.startswith("bwrap: "):
             await self._check_wall(root, result.stderr)
         first = _first_word(command)
         if result.exit_code != _NOT_FOUND or not first:
             return result
         look = ["/bin/sh", "-c", 'command -v -- "$1"', "sh", first]
-        found = await self._run_once(look, root, timeout_s, False, environment or {})
+        found = await self._run_once(look, root, timeout_s)
         if found.exit_code != _NOT_FOUND:
             return result
         return replace(result, exit_code=None, missing_program=True)
@@ -201,17 +186,12 @@ class Bubblewrap:
 
     async def _check_wall(self, root: Path, said: str) -> None:
         """A command can print what bwrap prints: the wall is tried alone before it is blamed."""
-        alone = await self._run_once(["/bin/sh", "-c", ":"], root, _PROBE_S, False, {})
+        alone = await self._run_once(["/bin/sh", "-c", ":"], root, _PROBE_S)
         if alone.exit_code != 0:
             raise Unavailable(f"the wall cannot be built: {said.strip()}", hint=REMEDY)
 
     async def _run_once(
-        self,
-        words: Sequence[str],
-        root: Path,
-        timeout_s: float,
-        network: bool,
-        environment: Mapping[str, str],
+        self, words: Sequence[str], root: Path, timeout_s: float, network: bool = False
     ) -> CommandResult:
         self._check_root(root)
         started = time.monotonic()
@@ -220,22 +200,12 @@ class Bubblewrap:
         files: dict[str, int] = {}
         try:
             files = {path: _memory_file(path, text) for path, text in _FILES.items()}
-            arguments = _arguments(self._view, files, network, environment)
             process = await asyncio.create_subprocess_exec(
                 self._probe.program,
-                *arguments,
-                *(
-                    "--sync-fd",
-                    str(lock),
-                    "--info-fd",
-                    str(told),
-                    "--bind",
-                    str(root),
-                    WORKSPACE,
-                    "--chdir",
-                    WORKSPACE,
-                ),
-                *("--remount-ro", "/", "--", *self._limited(), *words),
+                *_arguments(self._view, files, network),
+                *("--sync-fd", str(lock), "--info-fd", str(told)),
+                *("--bind", str(root), WORKSPACE, "--chdir", WORKSPACE),
+                *("--remount-ro", "/", "--", *words),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -249,14 +219,9 @@ class Bubblewrap:
         finally:
             for descriptor in (lock, told, *files.values()):
                 os.close(descriptor)
-        streams = [Capture(self._limits.output_bytes_max) for _ in range(2)]
+        streams = [Capture(self._output_bytes_max) for _ in range(2)]
         timed_out = await _watch(process, streams, timeout_s, root)
         return self._result(process.returncode, timed_out, streams, started)
-
-    def _limited(self) -> list[str]:
-        limits = {"nproc": self._limits.processes_max, "fsize": self._limits.file_bytes_max}
-        flags = [f"--{name}={value}" for name, value in limits.items() if value is not None]
-        return ["/usr/bin/prlimit", *flags, "--"] if flags else []
 
     def _result(
         self, returncode: int | None, timed_out: bool, streams: Sequence[Capture], started: float
@@ -284,14 +249,12 @@ class Bubblewrap:
                 raise Refused(f"{root} holds Holdfast's own directory {place}")
 
 
-def _arguments(
-    seen: View, files: Mapping[str, int], network: bool, environment: Mapping[str, str]
-) -> list[str]:
+def _arguments(seen: View, files: Mapping[str, int], network: bool) -> list[str]:
     """The wall as bwrap's flags, in the order in which bwrap lays the mounts."""
     line = ["--unshare-all", "--unshare-user", "--uid", _UID, "--gid", _UID, "--disable-userns"]
     line += ["--share-net"] if network else []
     line += ["--die-with-parent", "--new-session", "--hostname", "holdfast", "--cap-drop", "ALL"]
-    for name, value in {**_environment(seen), **environment}.items():
+    for name, value in _environment(seen).items():
         line += ["--setenv", name, value]
     line += ["--ro-bind", "/usr", "/usr"]
     for name in _MERGED:

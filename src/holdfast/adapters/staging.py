@@ -2,7 +2,7 @@
 
 Owns the order of git commands that records every file and starts no program: nested repositories
 are stripped (a sandboxed command may have planted hooks and settings there), submodules are kept
-out of the index, names git refuses are reported, rights that a command took away are given back.
+out of the index, names git refuses are left out, rights that a command took away are given back.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _GITLINK = "160000"
 _OTHERS = ("ls-files", "-z", "--others", "--exclude-standard")
 
 
-def strip_nested(git: Git) -> list[str]:
-    """Remove the `.git` of every repository below the working directory; returns their paths.
+def strip_nested(git: Git) -> None:
+    """Remove the `.git` of every repository below the working directory.
 
     git itself lists them: `ls-files --others` ends the name of a nested repository with a slash and
     looks no further, so the list is asked for again until it holds none. Only reading, it starts
@@ -32,25 +32,22 @@ def strip_nested(git: Git) -> list[str]:
     """
     root = git.work_tree
     assert root is not None
-    stripped: list[str] = []
     for _ in range(_NESTING_MAX):
         _, listed, said = git.answer(*_OTHERS)
         if "ermission denied" in said:
             # git only warns of a directory it cannot read, and would record it as empty.
             unlock(root)
             listed = git.run(*_OTHERS)
-        others = [os.fsdecode(name) for name in listed.split(b"\0") if name]
-        nested = [name for name in others if name.endswith("/")]
+        nested = [os.fsdecode(name) for name in listed.split(b"\0") if name.endswith(b"/")]
         if not nested:
-            return sorted(stripped)
+            return
         for name in nested:
             _remove(root / name / ".git")
-            stripped.append(f"{name}.git")
     raise Refused(f"{root} holds repositories nested more than {_NESTING_MAX} deep")
 
 
-def add_all(git: Git, links: bytes) -> list[str]:
-    """`git add -A` but for submodule paths; returns the names git refuses to record."""
+def add_all(git: Git, links: bytes) -> None:
+    """`git add -A` but for submodule paths and the names git refuses to record."""
     paths = [line.partition(b"\t")[2] for line in links.split(b"\0") if line]
     spec = b"\0".join([b":/", *(b":(exclude,top,literal)" + path for path in paths)])
     add = ("add", "-A", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
@@ -66,19 +63,16 @@ def add_all(git: Git, links: bytes) -> list[str]:
     expected = ("error: invalid path ", "error: unable to add ")
     if status != 0 and not (complaints and all(line.startswith(expected) for line in complaints)):
         raise GitFailed(("add", "-A"), said)
-    others = git.names(*_OTHERS) if status else []
-    below = tuple(os.fsdecode(path) + "/" for path in paths)
-    return [name for name in others if not f"{name}/".startswith(below)]
 
 
 def clean(git: Git) -> None:
-    status, _, said = git.answer("clean", "-ffdq", ok=range(256))
-    if status != 0:
+    """Remove what is neither in the index nor ignored, rights given back where that takes it."""
+    try:
+        git.run("clean", "-ffdq")
+    except GitFailed:
         assert git.work_tree is not None
         unlock(git.work_tree)
-        status, _, said = git.answer("clean", "-ffdq", ok=range(256))
-        if status != 0:
-            raise GitFailed(("clean",), said)
+        git.run("clean", "-ffdq")
 
 
 def gitlinks_of(git: Git, tree: str) -> list[tuple[str, str]]:
@@ -150,20 +144,19 @@ def unlock(root: Path) -> None:
                 path.chmod(stat.S_IMODE(wanted))
 
 
-def folder_tree(git: Git, *, without: Path) -> tuple[str, list[str]]:
-    """The tree of a user's folder, which is only read; and the nested repositories left out.
+def folder_tree(git: Git, *, without: Path) -> str:
+    """The tree of a user's folder, which is only read, without the repositories inside it.
 
     `without` is a directory whose content is left out, wherever it lies.
     """
     assert git.work_tree is not None
     with _second_index(git) as second:
         there = replace(second, work_tree=git.work_tree)
-        others = there.names(*_OTHERS)
-        nested = [name for name in others if name.endswith("/")]
         hidden = os.path.relpath(os.path.realpath(without), os.path.realpath(git.work_tree)) + "/"
-        kept = [name for name in others if not name.endswith("/") and not name.startswith(hidden)]
         listed = b"".join(
-            os.fsencode(name) + b"\0" for name in kept if "/.holdfast/" not in f"/{name}"
+            os.fsencode(name) + b"\0"
+            for name in there.names(*_OTHERS)
+            if not (name.endswith("/") or name.startswith(hidden) or "/.holdfast/" in f"/{name}")
         )
         there.run("update-index", "-z", "--add", "--stdin", stdin=listed)
-        return there.word("write-tree"), nested
+        return there.word("write-tree")

@@ -28,8 +28,7 @@ def make_throwaway(root: Path, private: Git, tree: str) -> None:
     sizes = [row.split(None, 4)[3] for row in rows if row]
     if len(sizes) > FILES_MAX or sum(int(size) for size in sizes if size != b"-") > BYTES_MAX:
         return
-    signed = signature("Holdfast", "holdfast@localhost", 0)
-    commit = private.word("commit-tree", tree, "-m", "base", environment=signed)
+    commit = private.word("commit-tree", tree, "-m", "base", environment=signature(0))
     pack = private.run("pack-objects", "--revs", "--stdout", "-q", stdin=f"{commit}\n".encode())
     own.run("index-pack", "--stdin", stdin=pack)
     own.run("update-ref", "refs/heads/main", commit)

@@ -1,9 +1,9 @@
 """Which directories of this machine a sandboxed command may read, and why.
 
 Owns the rule: `/usr`, the directories of the caller's PATH, the virtual environments these belong
-to with their base interpreters, the parents of version managers' `shims`, and what the caller adds.
-Nothing else of the home directory: a PATH entry that is the home directory or contains it is left
-out, and so is everything inside a hidden directory (Holdfast's own home).
+to with their base interpreters, and the parents of version managers' `shims`. Nothing else of the
+home directory: a PATH entry that is the home directory or contains it is left out, and so is
+everything inside a hidden directory (Holdfast's own home).
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ class View:
     left_out: tuple[tuple[str, str], ...] = ()
 
 
-def view(
-    path: str, *, user_home: Path, hidden: Sequence[Path] = (), extra: Sequence[Path] = ()
-) -> View:
+def view(path: str, *, user_home: Path, hidden: Sequence[Path] = ()) -> View:
     """The view for a caller whose PATH is `path`. Reads the file system; changes nothing."""
     shown: dict[str, Visible] = {}
     left_out: list[tuple[str, str]] = []
@@ -52,8 +50,7 @@ def view(
         for wanted, reason in _belonging(Path(entry)):
             if not _refusal(str(wanted), user_home, hidden):
                 shown.setdefault(str(wanted), _visible(wanted, reason, hidden))
-    for wanted in extra:
-        shown.setdefault(str(wanted), _visible(wanted, "added by the caller", hidden))
+
     outermost = [row for row in shown.values() if not _covered(row.path, shown)]
     return View(
         directories=tuple(sorted(outermost, key=lambda row: row.path)),

@@ -5,7 +5,7 @@ into trees, restoring, and reading what lies between two trees. Does not own the
 (`repository`) nor commands (`sandbox`).
 
 Trust: the working directory belongs to untrusted commands, the private directory to us alone. git
-therefore never meets a nested `.git` (those are stripped first, and told), never holds a submodule
+therefore never meets a nested `.git` (those are stripped first), never holds a submodule
 in its index (a submodule's recorded commit is put into the tree afterwards, so git never looks into
 its directory), and converts no content (`info/attributes` beats the checkout's `.gitattributes`).
 The `.git` at the top of the working directory is a throwaway for commands; git here never reads it.
@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast.adapters.diffs import summary
+from holdfast.adapters.diffs import statuses, summary
 from holdfast.adapters.git import Git, GitFailed, signature
 from holdfast.adapters.locks import held, lock_path
 from holdfast.adapters.repository import Repository
@@ -49,15 +49,6 @@ _OBJECT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Staged:
-    """A staged tree and what is not in it: nested `.git` removed, names git does not allow."""
-
-    tree: str
-    stripped: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Merged:
     """A merge of three trees: the merged tree, or the names in conflict and no tree.
 
@@ -69,14 +60,6 @@ class Merged:
     conflicts: tuple[str, ...] = ()
     marked: str = ""
     said: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Author:
-    """Who a commit names as author and committer."""
-
-    name: str = "Holdfast"
-    email: str = "holdfast@localhost"
 
 
 class TaskWorkspace:
@@ -138,19 +121,17 @@ class TaskWorkspace:
         return self._sandbox
 
     def stage(self) -> str:
-        """The tree of the working files, durable and held; see `staged` for what it leaves out."""
-        return self.staged().tree
+        """The tree of the working files, durable and held.
 
-    def staged(self) -> Staged:
-        """Like `stage`, and says what is not in the tree. Ignored files never are."""
+        Not in it: ignored files, names that git refuses, and every nested `.git`, which is removed.
+        """
         with self._alone() as git, _synced(self.git_dir):
-            stripped = strip_nested(git)
-            left_out = add_all(git, self._gitlinks())
-            tree = git.word("write-tree")
-            if links := self._gitlinks():
-                tree = with_gitlinks(git, links)
+            strip_nested(git)
+            links = self._gitlinks()
+            add_all(git, links)
+            tree = with_gitlinks(git, links) if links else git.word("write-tree")
             git.run("update-ref", self._ref, tree)
-        return Staged(tree=tree, stripped=tuple(stripped), left_out=tuple(left_out))
+        return tree
 
     def restore(self, tree: str) -> None:
         """Make the working files equal `tree`; files it would ignore stay. Idempotent.
@@ -180,13 +161,6 @@ class TaskWorkspace:
         if line not in known:
             _alternates(self.git_dir).write_text(known + line)
 
-    def ignored(self) -> list[str]:
-        """Ignored files and directories (`name/`) that lie in the working directory now."""
-        with self._alone() as git:
-            return git.names(
-                "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"
-            )
-
     def tree_of(self, commit: str | None) -> str:
         """The tree of a commit; the empty tree, written if need be, for None."""
         if commit is None:
@@ -202,40 +176,23 @@ class TaskWorkspace:
 
     def changed(self, before: str, after: str) -> list[tuple[str, str]]:
         """Sorted (status, name) of what differs: A added, D deleted, M modified, T other type."""
-        fields = self._between("-z", "--name-status", before, after).split(b"\0")
-        words = [os.fsdecode(field) for field in fields if field]
-        return sorted(zip(words[::2], words[1::2], strict=True), key=lambda pair: pair[1])
+        for tree in (before, after):
+            _check_id(tree)
+        status = statuses(self._git, before, after)
+        return [(status[name], name) for name in sorted(status)]
 
-    def commit(
-        self,
-        tree: str,
-        *,
-        parents: Sequence[str],
-        message: str,
-        when_ms: int,
-        author: Author | None = None,
-    ) -> str:
+    def commit(self, tree: str, *, parents: Sequence[str], message: str, when_ms: int) -> str:
         """A commit of `tree`. The same arguments give the same id; nothing points to it yet."""
-        who = author or Author()
         flags = [word for parent in parents for word in ("-p", parent)]
         return self._git.word(
             *("commit-tree", tree, *flags, "-F", "-"),
             stdin=message.encode(),
-            environment=signature(who.name, who.email, when_ms // 1000),
+            environment=signature(when_ms // 1000),
         )
-
-    def hold(self, name: str, commit: str) -> None:
-        """Keep a commit in the private directory, as `refs/holdfast/commit/<name>`. Idempotent."""
-        self._git.run("update-ref", f"refs/holdfast/commit/{name}", commit)
 
     def merge(self, base: str, ours: str, theirs: str) -> Merged:
         """Three-way merge of trees or commits that are here, without touching the working files."""
         return merge_in(self.git_dir, base, ours, theirs)
-
-    def _between(self, *arguments: str) -> bytes:
-        for tree in arguments[-2:]:
-            _check_id(tree)
-        return self._git.run("diff-tree", "-r", "--no-renames", "--full-index", *arguments)
 
     @contextmanager
     def _alone(self) -> Iterator[Git]:
@@ -266,8 +223,7 @@ def merge_in(git_dir: Path, base: str, ours: str, theirs: str) -> Merged:
     def commit(side: str, *parents: str) -> str:
         tree = git.word("rev-parse", "--verify", f"{side}^{{tree}}")
         flags = [word for parent in parents for word in ("-p", parent)]
-        signed = signature("Holdfast", "holdfast@localhost", 0)
-        return git.word("commit-tree", tree, *flags, "-m", "side", environment=signed)
+        return git.word("commit-tree", tree, *flags, "-m", "side", environment=signature(0))
 
     root = commit(base)
     sides = {commit(ours, root): "the branch", commit(theirs, root): "the task"}

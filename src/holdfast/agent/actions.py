@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
+from msgspec import Struct, field
 
 from holdfast.agent.conversation import encode
 from holdfast.agent.written import UNREADABLE, calls_in, decode_at, without_trailing_commas
@@ -34,8 +35,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 Check = Callable[[ToolSpec, Mapping[str, Any]], list[str]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """One call, ready to be performed, or refused with `problem` before anything happened."""
 
     call: ToolCall
@@ -43,8 +43,7 @@ class Call:
     problem: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Actions:
+class Actions(Struct, frozen=True, kw_only=True):
     """`kind` says what the loop does next; `answer` is the text without think blocks."""
 
     kind: Literal["calls", "answer", "cut", "empty"]
@@ -95,7 +94,7 @@ def _distinct(call: ToolCall, ids: set[str]) -> ToolCall:
         copies += 1
         name = f"{call.id}_{copies}"
     ids.add(name)
-    return ToolCall(id=name, name=call.name, arguments=call.arguments)
+    return call if name == call.id else replace(call, id=name)
 
 
 def _prepare(call: ToolCall, tools: Mapping[str, ToolSpec], check: Check) -> Call:
@@ -105,7 +104,7 @@ def _prepare(call: ToolCall, tools: Mapping[str, ToolSpec], check: Check) -> Cal
             call=call, problem=f"UNKNOWN_TOOL: there is no tool {call.name!r}; " + _list(tools)
         )
     if spec.name != call.name:
-        call = ToolCall(id=call.id, name=spec.name, arguments=call.arguments)
+        call = replace(call, name=spec.name)
     arguments = read_object(call.arguments)
     if arguments is None:
         shown = call.arguments.removeprefix(UNREADABLE)[:200]
@@ -131,8 +130,8 @@ def read_object(text: str) -> dict[str, Any] | None:
     if text.startswith(UNREADABLE):
         return None
     stripped = text.strip() or "{}"
-    for candidate in (stripped, without_trailing_commas(stripped)):
-        value = _whole(candidate)
+    for repair in (str, without_trailing_commas):  # as it is, then mended
+        value = _whole(repair(stripped))
         if isinstance(value, str):
             value = _whole(value.strip())
         if isinstance(value, dict) and _storable(value):

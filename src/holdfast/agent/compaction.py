@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.context.bundle import share
+from holdfast.context.pack import share
 from holdfast.context.shorten import head_and_tail
 from holdfast.context.tokens import count_tokens
 from holdfast.domain.ports import Message, ToolCall
@@ -94,7 +94,7 @@ def applied(messages: Sequence[Message], compaction: Compaction) -> list[Message
 
 def size(message: Message) -> int:
     """What a message takes of a conversation, in tokens."""
-    texts = (message.content, *(call.arguments for call in message.calls))
+    texts = [message.content, *[call.arguments for call in message.calls]]
     return sum(map(count_tokens, texts))
 
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Protocol, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from holdfast.agent import evidence
 from holdfast.agent.conversation import first_difference
@@ -36,8 +36,7 @@ GO_ON = "go on?"
 HOLD_S = 0.005
 
 
-@dataclass(frozen=True, kw_only=True)
-class Performed:
+class Performed(Struct, frozen=True, kw_only=True):
     """What an effect gave: canonical result bytes, what it spent, and its evidence."""
 
     result: bytes
@@ -66,8 +65,7 @@ class EndOfJournal(Exception):
         self.key = key
 
 
-@dataclass(frozen=True, kw_only=True)
-class Effectful:
+class Effectful(Struct, frozen=True, kw_only=True):
     """A step about to be taken. `answered` turns a person's word into the step's result.
 
     `writes` says that the workspace may change, so it is staged before the step is done.

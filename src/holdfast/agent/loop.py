@@ -61,8 +61,7 @@ class Job:
     clock: Clock | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A recorded reply with what it was understood to ask for."""
 
     reply: ModelReply
@@ -141,14 +140,13 @@ async def ask(job: Job, talk: Conversation, name: str) -> Reply:
 
     Raises what the last of them failed with, or a failure that would stand at any of them.
     """
-    models = chain(job.bundle.model)
     for moves in count():
         recorded = job.journal.recorded(moved(name, moves))
         if recorded is None:
             try:
                 return await _ask_one(job, talk, asked(name, moves))
             except ModelError as error:
-                move = next_model(models, talk.model, error)
+                move = next_model(chain(job.bundle.model), talk.model, error)
                 if move is None:
                     raise
                 talk.take_back()
@@ -296,11 +294,9 @@ async def _stopped(
     recorded = job.journal.recorded(f"{name}/stop")
     if recorded is not None:
         return msgspec.json.decode(recorded, type=Stop)
+    if job.clock is None or deadline is None or job.clock.monotonic_s() < deadline:
+        return None
     if _begun(job, name):
-        return None
-    if job.clock is None or deadline is None:
-        return None
-    if job.clock.monotonic_s() < deadline:
         return None
     stop = Stop(reason="wall_clock", detail=f"{job.bundle.task.policy.attempt_s:g} s are over")
     await job.journal.decision(f"{name}/stop", encode(stop), stop.reason, stop.detail)

@@ -84,14 +84,14 @@ class App:
 
     @cached_property
     def sandbox(self) -> Sandbox:
-        from holdfast.adapters.sandbox import Limits, open_sandbox
+        from holdfast.adapters.sandbox import open_sandbox
 
         if self.given_sandbox is not None:
             return self.given_sandbox
         return open_sandbox(
             redact=self.redact,
             hidden=[self.home],
-            limits=Limits(output_bytes_max=self.settings.output_bytes_max),
+            output_bytes_max=self.settings.output_bytes_max,
             environ=self.environ,
         )
 

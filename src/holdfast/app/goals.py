@@ -35,6 +35,7 @@ from holdfast.domain.model import (
     Tier,
 )
 from holdfast.domain.ports import Progress, Usage
+from holdfast.domain.tiers import with_limits
 from holdfast.engine import pause, replace_plan, resume, submit
 from holdfast.engine.outlook import goal_result
 from holdfast.engine.undo import undo_due
@@ -102,6 +103,11 @@ def policy(settings: Settings, calls: str = "native") -> Policy:
         backoff_ms=settings.backoff_ms,
         backoff_ms_max=settings.backoff_ms_max,
         calls="json" if calls == "json" else "native",
+        models={
+            tier: models
+            for tier in get_args(Tier)
+            if (models := getattr(settings, f"model_{tier}", ""))
+        },
         on_failure="undo" if settings.on_failure == "undo" else "keep",
     )
 
@@ -155,9 +161,8 @@ def make_home(home: Path) -> None:
 async def start(app: App, wish: Wish) -> int:
     """Check everything, then make the goal; returns its id. Notes go to the sink."""
     plan = replace(_without_secrets(app, _plan(wish)), strategy=wish.strategy)
-    chains = sorted({task.model or wish.model for task in plan.tasks if task.kind in ASKING})
     try:
-        for models in chains:
+        for models in _chains(plan, wish):
             await _check_chain(app, models, wish.budget)
     finally:
         await app.close_models()
@@ -321,6 +326,13 @@ def _without_secrets(app: App, plan: PlanSpec) -> PlanSpec:
         for task in plan.tasks
     )
     return replace(plan, tasks=tuple(tasks))
+
+
+def _chains(plan: PlanSpec, wish: Wish) -> list[str]:
+    """Every chain that a task may ask, also one that a plan, a merge or a follow-up adds later."""
+    asking = [with_limits(task) for task in plan.tasks if task.kind in ASKING]
+    later = wish.policy.models.values() if asking else ()
+    return sorted({*(task.model or wish.model for task in asking), *later})
 
 
 async def _check_chain(app: App, models: str, budget: Budget) -> None:

@@ -24,7 +24,13 @@ from holdfast.errors import Refused
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("goal", help="what you want, in a sentence")
     add_place(parser)
-    parser.add_argument("--model", metavar="P:M", help="provider:model, or A,B: B when A is away")
+    parser.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="[TIER=]P:M",
+        help="provider:model, or A,B: B when A is away; complex=A,B: for tasks of that tier",
+    )
     parser.add_argument(
         "--check",
         action="append",
@@ -75,8 +81,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         raise Refused("--tier and --priority are for a goal without a plan", hint="say it per task")
     flags = {
         name: getattr(arguments, name)
-        for name in ("model", "budget_usd", "budget_tokens", "max_turns", "slots", "agent_planning")
-    }
+        for name in ("budget_usd", "budget_tokens", "max_turns", "slots", "agent_planning")
+    } | dict(map(_model, arguments.model))
     with opened(arguments, console, must_exist=False, flags=flags) as app:
         settings = app.settings
         wish = Wish(
@@ -99,3 +105,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             result = work(app, goal, resumed=False)
         show_result(console, result)
         return EXIT[result["outcome"]]
+
+
+def _model(said: str) -> tuple[str, str]:
+    """The setting that `A,B` or `TIER=A,B` gives, and its value."""
+    tier, equals, models = said.partition("=")
+    if equals and tier in get_args(Tier):
+        return ("model" if tier == "unknown" else f"model_{tier}"), models
+    return "model", said

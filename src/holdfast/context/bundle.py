@@ -17,8 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from holdfast.context.pack import Rival, knapsack, share
 from holdfast.context.shorten import Fits, head_and_tail, head_only, summary
 from holdfast.context.tokens import count_tokens
+from holdfast.context.words import terms
 from holdfast.domain.model import ContextOptions, TaskSpec
 from holdfast.domain.ports import ToolSpec
 from holdfast.errors import Refused
@@ -91,8 +93,9 @@ TRUST: Mapping[ItemKind, str] = {
 class Candidate:
     """Something that could be shown: where it comes from, why, and its full text.
 
-    `cite` is the id a model quotes it by, `rank` its place within its tier. `excluded` says who or
-    what keeps it out, and why; it is explained in the bundle but never shown.
+    `cite` is the id a model quotes it by, `rank` its place within its tier, `worth` its relevance,
+    above 0 to 1, for what competes by it. `excluded` says who or what keeps it out, and why; it is
+    explained in the bundle but never shown.
     """
 
     source: str
@@ -101,6 +104,7 @@ class Candidate:
     text: str
     cite: str = ""
     rank: int = 0
+    worth: float = 0.0
     excluded: str = ""
 
 
@@ -129,6 +133,9 @@ class Summary:
     by: str
     text: str = ""
     problem: str = ""
+
+
+_NOTHING: frozenset[str] = frozenset()
 
 
 def _nobody(text: str, room_tokens: int) -> Summary | None:
@@ -186,17 +193,6 @@ class Bundle:
     format: int = FORMAT
 
 
-def share(wishes: Sequence[int], floor: int, room: int) -> list[int]:
-    """What each gets of `room`: all in turn up to `floor` first, then in turn what they wish."""
-    granted = [0] * len(wishes)
-    for most in ([min(wish, floor) for wish in wishes], wishes):
-        for index, wish in enumerate(most):
-            extra = max(0, min(wish - granted[index], room))
-            granted[index] += extra
-            room -= extra
-    return granted
-
-
 def prompt_type(kind: ItemKind) -> str:
     """The name of an item's kind as prompts and routes say it."""
     return "manual" if kind == "pin" else kind
@@ -213,8 +209,9 @@ def fit(
     """Render `head` and as many candidates as fit, headings included; returns text and fates.
 
     Tiers are served in order, each first up to its floor, then with what is left; so are the items
-    of a tier. `head` is mandatory and is never cut: a budget below it is `Refused` with the
-    smallest that works. Where no item fits, nothing of the frame is shown either.
+    of a tier, unless they have a worth: those are packed by it. `head` is mandatory and is never
+    cut: a budget below it is `Refused` with the smallest that works. Where no item fits, nothing of
+    the frame is shown either.
     """
     smallest = count(head)
     if smallest > budget_tokens:
@@ -258,14 +255,26 @@ def _grants(
     Without fences all items are one tier, as they were before there were rules.
     """
     tiers: dict[str, list[int]] = {}
-    for item, wish in zip(ordered, wishes, strict=True):
-        tiers.setdefault(item.kind if rules.fenced else "", []).append(wish)
-    rooms = share([sum(tier) for tier in tiers.values()], FLOOR_TOKENS, room)
-    return [
-        grant
-        for tier, most in zip(tiers.values(), rooms, strict=True)
-        for grant in share(tier, FLOOR_TOKENS, most)
+    for index, item in enumerate(ordered):
+        tiers.setdefault(item.kind if rules.fenced else "", []).append(index)
+    sizes = [sum(wishes[index] for index in tier) for tier in tiers.values()]
+    granted = [0] * len(ordered)
+    for tier, most in zip(tiers.values(), share(sizes, FLOOR_TOKENS, room), strict=True):
+        grants = _tier([ordered[index] for index in tier], [wishes[index] for index in tier], most)
+        for index, grant in zip(tier, grants, strict=True):
+            granted[index] = grant
+    return granted
+
+
+def _tier(items: Sequence[Candidate], wishes: Sequence[int], room: int) -> list[int]:
+    """What each item of a tier gets of it: what was found competes, what was named takes turns."""
+    if sum(wishes) <= room or not any(item.worth for item in items):
+        return share(wishes, FLOOR_TOKENS, room)
+    rivals = [
+        Rival(wish=wish, worth=item.worth, terms=frozenset(terms(item.text)) if wish else _NOTHING)
+        for item, wish in zip(items, wishes, strict=True)
     ]
+    return knapsack(rivals, FLOOR_TOKENS, room)
 
 
 def _render(head: str, sections: Sequence[str], rules: Rules) -> tuple[str, list[int]]:

@@ -75,29 +75,34 @@ def add_file(tx: Tx, blob: str, terms: str, *, length: int, facts: bytes = b"") 
 def search(tx: Tx, query: str, *, plan: int, k: int, without: Collection[int] = ()) -> list[Hit]:
     """The `k` outputs and incidents of a plan that `query` is about, best first.
 
-    `without` are tasks whose documents are left out. No text of the query can be an operator.
+    `without` are tasks whose documents are left out. How rare a term is, is counted in the plan, so
+    that other goals change nothing and cost nothing. No text of the query can be an operator.
     """
-    total = tx.number("document.count")
-    known = _known(tx, query)
+    total = _matching(tx, plan)
+    counted = {term: _matching(tx, plan, term) for term in dict.fromkeys(terms(query))}
+    known = {term: rows for term, rows in counted.items() if rows}
     small = total < COMMON_ROWS_MIN
     telling = {term: rows for term, rows in known.items() if small or rows * 2 <= total}
-    for wanted in (telling, known):  # what most have in common tells only where nothing else does
-        found = _matching(tx, _rarest(wanted), total, plan, without)
-        if found:
-            return found[:k]
-    return []
+    # What most have in common tells only where nothing else does.
+    found = _hits(tx, _rarest(telling), total, plan, without)
+    return (found or _hits(tx, _rarest(known), total, plan, without))[:k]
 
 
-def _matching(
+def _matching(tx: Tx, plan: int, *words: str) -> int:
+    """How many documents of a plan have one of the words; without any, how many there are."""
+    return tx.number("document.matching", match=_match(plan, words))
+
+
+def _hits(
     tx: Tx, wanted: Mapping[str, int], total: int, plan: int, without: Collection[int]
 ) -> list[Hit]:
-    """The documents of a plan that have one of the terms, best first."""
+    """The documents of a plan of `total` that have one of the terms, best first."""
     if not wanted:
         return []
-    words = " OR ".join(f'"{term}"' for term in wanted)
     rows = tx.all(
         "document.match",
-        match=f'scope : "{_scope(plan)}" AND terms : ({words})',
+        match=_match(plan, list(wanted)),
+        many=total > CANDIDATES_MAX,
         limit=CANDIDATES_MAX,
     )
     named = {
@@ -121,7 +126,7 @@ def _matching(
 
 def newest(tx: Tx, *, plan: int, k: int, without: Collection[int] = ()) -> list[Hit]:
     """The `k` newest outputs and incidents of a plan, whatever they are about; all score 0."""
-    rows = tx.all("document.of_scope", match=f'scope : "{_scope(plan)}"', limit=k)
+    rows = tx.all("document.of_scope", match=_match(plan, ()), limit=k)
     return [
         Hit(
             kind=row["kind"],
@@ -258,20 +263,16 @@ def _nearer(
     return (*one[:2], alike, other) if alike > one[2] else one
 
 
-def _known(tx: Tx, query: str) -> dict[str, int]:
-    """The terms of the query that are in the index, with how many rows have each."""
-    found: dict[str, int] = {}
-    for term in dict.fromkeys(terms(query)):
-        row = tx.one("document.frequency", term=term)
-        if row is not None:
-            found[term] = int(row[0])
-    return found
-
-
 def _rarest(counted: Mapping[str, int]) -> dict[str, int]:
     """The terms that tell most."""
     rare = sorted(counted, key=lambda term: (counted[term], term))[:QUERY_TERMS_MAX]
     return {term: counted[term] for term in rare}
+
+
+def _match(plan: int, words: Collection[str]) -> str:
+    """The expression for what a plan has with one of the words; without any, for all of it."""
+    spelled = " OR ".join(f'"{word}"' for word in words)
+    return f'scope : "{_scope(plan)}"' + (f" AND terms : ({spelled})" if words else "")
 
 
 def _scope(plan: int) -> str:

@@ -41,7 +41,7 @@ _PIECE = re.compile(
 
 def count_tokens(text: str) -> int:
     """Pieces of `text` as a byte-pair tokenizer would roughly cut them, linear in its length."""
-    return sum(1 for _ in _PIECE.finditer(text))
+    return _PIECE.subn("", text)[1]
 
 
 def counter(name: str) -> Callable[[str], int]:

@@ -65,7 +65,8 @@ class Policy:
     """The numbers an attempt runs under, fixed in the bundle of its take so that replay sees them.
 
     Meanings are those of the settings of the same name; a `max_turns` or `attempt_s` of 0 becomes
-    that of the task's tier when the task is submitted.
+    that of the task's tier when the task is submitted, and so does a task's model: `models` are the
+    chains of tiers that have their own.
     """
 
     max_turns: int = 20
@@ -80,6 +81,7 @@ class Policy:
     backoff_ms: int = 500
     backoff_ms_max: int = 30_000
     calls: Literal["native", "json"] = "native"
+    models: Mapping[Tier, str] = field(default_factory=dict)
     on_failure: OnFailure = "keep"
     context: ContextOptions = field(default_factory=ContextOptions)
 

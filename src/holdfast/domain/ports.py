@@ -210,7 +210,6 @@ class Sandbox(Protocol):
         root: Path,
         timeout_s: float,
         network: bool = False,
-        environment: Mapping[str, str] | None = None,
     ) -> CommandResult:
         """Run in the workspace `root`. A string is one unchanged argument of `/bin/sh -c`."""
         ...

@@ -22,6 +22,8 @@ ATTEMPT_S: Mapping[Tier, float] = {
     "unknown": 1800.0,
 }
 
+_ASKS = ("agent", "model")
+
 _SMALL = re.compile(
     r"\b(typos?|spelling|misspell\w*|rename|bump|reword|rephrase|whitespace|indent\w*"
     r"|unused imports?|comments?|docstrings?|copyright|licen[cs]e header|gitignore|changelog"
@@ -63,7 +65,7 @@ def tier_of(task: TaskSpec) -> Tier:
 
 def guess(task: TaskSpec) -> Guess:
     """Judge a task by its words and by how much it names. Never reads `task.tier`."""
-    if task.kind not in ("agent", "model"):
+    if task.kind not in _ASKS:
         return Guess(tier="unknown", reason=f"a {task.kind} task's words do not tell its size")
     text = f"{task.title}\n{task.prompt}" if task.title not in task.prompt else task.prompt
     words = len(text.split())
@@ -80,15 +82,17 @@ def guess(task: TaskSpec) -> Guess:
 
 
 def with_limits(task: TaskSpec) -> TaskSpec:
-    """The task with its loop's numbers: a `max_turns` or `attempt_s` of 0 is the tier's.
+    """The task with its loop's numbers and model: a `max_turns` or `attempt_s` of 0 is the tier's.
 
-    A planning task keeps its zeros: the tasks it asks for take over its policy, each by its tier.
+    A model that the task names wins over its tier's; without either it is the goal's. A planning
+    task keeps its zeros: the tasks it asks for take over its policy, each by its tier.
     """
     if task.kind == "plan":
         return task
     tier, policy = tier_of(task), task.policy
     return replace(
         task,
+        model=task.model or (policy.models.get(tier, "") if task.kind in _ASKS else ""),
         policy=replace(
             policy,
             max_turns=policy.max_turns or TURNS[tier],

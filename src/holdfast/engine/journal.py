@@ -1,34 +1,33 @@
 """The use case of steps: one batch of writes to a take's journal, one commit, one fence.
 
 A step's request is fixed when it is intended, its result when it is done; neither changes after
-(I5). Every batch first proves that the attempt is still open and adds what was spent, in one
-statement; a stale writer changes nothing (I2).
+(I5). Every batch first proves that the attempt is still open and adds what was spent and what is
+reserved, in one statement; a stale writer changes nothing (I2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, assert_never
+
+from msgspec import Struct, field
 
 from holdfast.domain import decide
 from holdfast.domain.model import Fence, StepRow
 from holdfast.domain.ports import Effect, Usage
-from holdfast.engine.rows import budget_of, committed, decode, need, step_of
+from holdfast.engine.rows import budget_of, committed, decode, step_of
 from holdfast.errors import Stale
 from holdfast.store import Tx, transition
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepName:
+class StepName(Struct, frozen=True, kw_only=True):
     """Where a step lives within its take. A reset of a key opens the next generation."""
 
     key: str
     generation: int = 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Intend:
+class Intend(Struct, frozen=True, kw_only=True):
     """Written before an effect that is not pure. `reserve_*` is what the call may cost at most.
 
     A reserve of None is a price that is unknown, which is not zero.
@@ -44,8 +43,7 @@ class Intend:
     reserve_nusd: int | None = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Redo:
+class Redo(Struct, frozen=True, kw_only=True):
     """A later attempt performs an intended step again, and must be able to pay for it again."""
 
     step: StepName
@@ -53,15 +51,13 @@ class Redo:
     reserve_nusd: int | None = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lose:
+class Lose(Struct, frozen=True, kw_only=True):
     """An irreversible step was intended and nobody knows whether it happened."""
 
     step: StepName
 
 
-@dataclass(frozen=True, kw_only=True)
-class Done:
+class Done(Struct, frozen=True, kw_only=True):
     """Written after an effect: its result, the tree it left and what it spent.
 
     `reserve_*` is what this attempt reserved for it, given back now; another amount is refused.
@@ -76,8 +72,7 @@ class Done:
     reserve_nusd: int | None = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Born:
+class Born(Struct, frozen=True, kw_only=True):
     """A pure step: intended and done at once."""
 
     step: StepName
@@ -91,8 +86,7 @@ class Born:
     tree_after: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Record:
+class Record(Struct, frozen=True, kw_only=True):
     """One trace event of the same transaction; `body` is its compact JSON."""
 
     kind: str
@@ -108,17 +102,14 @@ def step(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
     Raises `Stale` when the attempt has ended and `Exhausted` when the goal's budget cannot pay for
     what the batch intends; then nothing of the batch is stored.
     """
-    _spend(tx, fence, writes)
+    _account(tx, fence, writes)
+    _afford(tx, fence, writes)
     for write in writes:
         match write:
             case Intend():
-                _afford(tx, fence, write)
                 _write(tx, fence, write.step, "intend", "", "intend", _intended(tx, write))
-                _reserve(tx, fence, write.reserve_tokens, write.reserve_nusd or 0)
             case Redo():
-                _afford(tx, fence, write)
                 _write(tx, fence, write.step, "redo", "intended", "redo", _promised(write))
-                _reserve(tx, fence, write.reserve_tokens, write.reserve_nusd or 0)
             case Lose():
                 _give_up(tx, fence, write.step)
                 _write(tx, fence, write.step, "lose", "intended", "lose", {})
@@ -155,23 +146,47 @@ def irreversible_before(tx: Tx, fence: Fence) -> list[tuple[StepRow, str | None]
     return found
 
 
-def _spend(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
-    """Add what the done steps used and give back what was reserved for them."""
-    done = [write for write in writes if isinstance(write, Done)]
-    used = [write.usage for write in done]
-    born = sum(isinstance(write, Born) for write in writes)
+def _account(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
+    """Prove that the attempt is open; add what the done steps used and what the next may cost.
+
+    What was reserved for a step that is done is given back.
+    """
+    steps = tokens_in = tokens_out = tokens_cached = cost_nusd = unpriced = 0
+    back_tokens = back_nusd = reserve_tokens = reserve_nusd = 0
+    for write in writes:
+        match write:
+            case Intend() | Redo():
+                reserve_tokens += write.reserve_tokens
+                reserve_nusd += write.reserve_nusd or 0
+            case Done(usage=usage):
+                steps += 1
+                tokens_in += usage.tokens_in
+                tokens_out += usage.tokens_out
+                tokens_cached += usage.tokens_cached
+                cost_nusd += usage.cost_nusd or 0
+                unpriced += usage.cost_nusd is None
+                back_tokens += write.reserve_tokens
+                back_nusd += write.reserve_nusd or 0
+            case Born():
+                steps += 1
+            case Lose() | Record():
+                pass
+            case _:
+                assert_never(write)
     changed = tx.run(
         "attempt.spend",
         task=fence.task,
         attempt=fence.attempt,
-        done=len(used) + born,
-        tokens_in=sum(usage.tokens_in for usage in used),
-        tokens_out=sum(usage.tokens_out for usage in used),
-        tokens_cached=sum(usage.tokens_cached for usage in used),
-        cost_nusd=sum(usage.cost_nusd or 0 for usage in used),
-        unpriced=sum(usage.cost_nusd is None for usage in used),
-        back_tokens=sum(write.reserve_tokens for write in done),
-        back_nusd=sum(write.reserve_nusd or 0 for write in done),
+        done=steps,
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        tokens_cached=tokens_cached,
+        cost_nusd=cost_nusd,
+        unpriced=unpriced,
+        back_tokens=back_tokens,
+        back_nusd=back_nusd,
+        reserve_tokens=reserve_tokens,
+        reserve_nusd=reserve_nusd,
     )
     if changed != 1:
         raise Stale(
@@ -180,26 +195,35 @@ def _spend(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
         )
 
 
-def _afford(tx: Tx, fence: Fence, write: Intend | Redo) -> None:
-    if not write.reserve_tokens and not write.reserve_nusd:
-        return
-    budget = budget_of(need(tx, "goal", id=fence.goal))
-    if budget.tokens or budget.usd:
+def _afford(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
+    """Refuse what the budget cannot pay for beside all that was spent and reserved before it.
+
+    Of several calls the last decides: the others stand before it.
+    """
+    calls = [write for write in writes if isinstance(write, (Intend, Redo)) and _reserves(write)]
+    goal = tx.one("goal.budget", id=fence.goal) if calls else None
+    if goal is not None:
         spent, tokens, nusd = committed(tx, fence.goal)
-        decide.reserve(budget, spent, tokens, nusd)
+        tokens -= calls[-1].reserve_tokens
+        nusd -= calls[-1].reserve_nusd or 0
+        decide.reserve(budget_of(goal), spent, tokens, nusd)
 
 
-def _reserve(tx: Tx, fence: Fence, tokens: int, nusd: int) -> None:
-    """Add to what the attempt has in flight; negative for a step that is lost."""
-    if tokens or nusd:
-        tx.run("attempt.reserve", task=fence.task, attempt=fence.attempt, tokens=tokens, nusd=nusd)
+def _reserves(write: Intend | Redo) -> bool:
+    return bool(write.reserve_tokens or write.reserve_nusd)
 
 
 def _give_up(tx: Tx, fence: Fence, name: StepName) -> None:
     """A lost step reserves nothing any more; what an earlier attempt reserved ended with it."""
     row = tx.one("step.reserve", attempt=fence.attempt, **_place(fence, name))
     if row is not None:
-        _reserve(tx, fence, -row["reserve_tokens"], -row["reserve_nusd"])
+        tx.run(
+            "attempt.release",
+            task=fence.task,
+            attempt=fence.attempt,
+            tokens=row["reserve_tokens"],
+            nusd=row["reserve_nusd"],
+        )
 
 
 def _write(

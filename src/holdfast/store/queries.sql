@@ -37,6 +37,9 @@ UPDATE goals SET state = :target, reason = :reason, ended_ms = :ended_ms
 WHERE id = :id AND state = :source;
 -- name: goal.get
 SELECT * FROM goals WHERE id = :id;
+-- name: goal.budget
+SELECT budget_tokens, budget_usd FROM goals
+WHERE id = :id AND (budget_tokens > 0 OR budget_usd > 0);
 -- name: goal.list
 SELECT * FROM goals ORDER BY id;
 -- name: goal.titled
@@ -192,12 +195,12 @@ UPDATE attempts SET steps = steps + :done, tokens_in = tokens_in + :tokens_in,
                     tokens_out = tokens_out + :tokens_out,
                     tokens_cached = tokens_cached + :tokens_cached,
                     cost_nusd = cost_nusd + :cost_nusd, unpriced = unpriced + :unpriced,
-                    reserved_tokens = reserved_tokens - :back_tokens,
-                    reserved_nusd = reserved_nusd - :back_nusd
+                    reserved_tokens = reserved_tokens - :back_tokens + :reserve_tokens,
+                    reserved_nusd = reserved_nusd - :back_nusd + :reserve_nusd
 WHERE task_id = :task AND number = :attempt AND state = 'open';
--- name: attempt.reserve
-UPDATE attempts SET reserved_tokens = reserved_tokens + :tokens,
-                    reserved_nusd = reserved_nusd + :nusd
+-- name: attempt.release
+UPDATE attempts SET reserved_tokens = reserved_tokens - :tokens,
+                    reserved_nusd = reserved_nusd - :nusd
 WHERE task_id = :task AND number = :attempt;
 -- name: attempt.orphans
 -- A step that an earlier version intended says in its reserve alone what it may cost.
@@ -272,15 +275,13 @@ INSERT INTO schema_version (version, applied_ms) VALUES (:version, :now);
 
 -- name: document.next
 SELECT coalesce(max(id), 0) + 1 FROM documents;
--- name: document.count
-SELECT coalesce(max(id), 0) FROM documents;
 -- name: document.add
 INSERT INTO documents (id, kind, source, task_id, title, body)
 VALUES (:id, :kind, :source, :task, :title, :body) ON CONFLICT (kind, source) DO NOTHING;
 -- name: document.index
 INSERT INTO document_terms (rowid, terms, scope) VALUES (:id, :terms, :scope);
--- name: document.frequency
-SELECT doc FROM document_vocabulary WHERE term = :term;
+-- name: document.matching
+SELECT count(*) FROM document_terms WHERE document_terms MATCH :match;
 -- name: document.of_scope
 SELECT d.kind, d.source, d.task_id, d.title, d.body FROM document_terms f
 JOIN documents d ON d.id = f.rowid
@@ -288,7 +289,8 @@ WHERE document_terms MATCH :match ORDER BY f.rowid DESC LIMIT :limit;
 -- name: document.match
 SELECT d.id, d.kind, d.source, d.task_id, d.title, d.body, found.terms
 FROM (SELECT rowid, terms FROM document_terms WHERE document_terms MATCH :match
-      ORDER BY rank, rowid LIMIT :limit) AS found
+      -- A rank counts every term in the whole index: asked for only where there are too many.
+      ORDER BY CASE WHEN :many THEN rank END, rowid LIMIT :limit) AS found
 JOIN documents d ON d.id = found.rowid ORDER BY d.id;
 
 -- name: file.next

@@ -268,10 +268,17 @@ def _outputs(shop: Workshop, claim: Claim, query: str, k: int) -> list[Candidate
         {source: frozenset(terms(by_source[source].body)) for source, _ in ranked},
         len(ranked),
     )
+    worth = dict(ranked)
+    top = max(worth.values(), default=1.0)
     return [
         *failed,
         *(
-            _output(by_source[source], rank, k, near.get(source), twin if alike > 0.9 else None)
+            replace(
+                _output(
+                    by_source[source], rank, k, near.get(source), twin if alike > 0.9 else None
+                ),
+                worth=worth[source] / top,
+            )
             for rank, (source, alike, twin) in enumerate(chosen)
         ),
     ]

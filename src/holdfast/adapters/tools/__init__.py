@@ -10,12 +10,12 @@ from holdfast.adapters.capture import Redact
 from holdfast.adapters.tools.arguments import check_arguments
 from holdfast.adapters.tools.command import RunCommand
 from holdfast.adapters.tools.files import EditFile, ListDirectory, ReadFile, WriteFile
-from holdfast.adapters.tools.observing import Limits, unknown_tool
+from holdfast.adapters.tools.observing import Limits
 from holdfast.adapters.tools.search import SearchFiles
 from holdfast.config import DEFAULTS
 from holdfast.domain.ports import Tool
 
-__all__ = ["builtin_tools", "check_arguments", "unknown_tool"]
+__all__ = ["builtin_tools", "check_arguments"]
 
 
 def builtin_tools(
@@ -32,12 +32,6 @@ def builtin_tools(
         output_bytes_max=output_bytes_max,
         command_s=command_s,
     )
-    tools: list[Tool] = [
-        ReadFile(limits),
-        WriteFile(limits),
-        EditFile(limits),
-        ListDirectory(limits),
-        SearchFiles(limits),
-        RunCommand(limits),
-    ]
+    kinds = (ReadFile, WriteFile, EditFile, ListDirectory, SearchFiles, RunCommand)
+    tools: list[Tool] = [kind(limits) for kind in kinds]
     return {tool.spec.name: tool for tool in tools}

@@ -8,7 +8,7 @@ that no constraint is ever silently ignored. Problems are sentences a model can 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -23,7 +23,6 @@ _PYTHON_TYPES: Mapping[str, type | tuple[type, ...]] = {
     "object": dict,
     "null": type(None),
 }
-_ANNOTATIONS = {"description", "title", "default", "examples"}
 _KEYWORDS = {
     "type",
     "properties",
@@ -36,7 +35,19 @@ _KEYWORDS = {
     "minLength",
     "maxLength",
     "minItems",
+    *("description", "title", "default", "examples"),  # which say nothing of a value
 }
+
+
+def takes(required: Sequence[str] = (), /, **properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object with these properties and no others."""
+    needed = {"required": list(required)} if required else {}
+    return {
+        "type": "object",
+        "properties": properties,
+        **needed,
+        "additionalProperties": False,
+    }
 
 
 def check_arguments(spec: ToolSpec, arguments: object) -> list[str]:
@@ -45,7 +56,7 @@ def check_arguments(spec: ToolSpec, arguments: object) -> list[str]:
 
 
 def _problems(schema: Mapping[str, Any], value: object, where: str) -> Iterator[str]:
-    unknown = set(schema) - _KEYWORDS - _ANNOTATIONS
+    unknown = schema.keys() - _KEYWORDS
     assert not unknown, f"the schema of {where} uses {sorted(unknown)}"
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds

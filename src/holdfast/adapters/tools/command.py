@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.adapters.tools.arguments import takes
 from holdfast.adapters.tools.observing import Limits, failed
 from holdfast.domain.ports import CommandResult, Observation, ToolSpec, Workspace
 from holdfast.errors import Refused
@@ -29,23 +30,19 @@ class RunCommand:
                 "Run a command in the workspace, without network. A string is run by /bin/sh, so "
                 "pipes work; a list of words is run as it is. It has no terminal and no input."
             ),
-            parameters={
-                "type": "object",
-                "properties": {
-                    "command": {
-                        "type": ["string", "array"],
-                        "items": {"type": "string"},
-                        "description": "command line, or list of words",
-                    },
-                    "timeout_ms": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "description": f"default and most: {self._timeout_ms_max}",
-                    },
+            parameters=takes(
+                ["command"],
+                command={
+                    "type": ["string", "array"],
+                    "items": {"type": "string"},
+                    "description": "command line, or list of words",
                 },
-                "required": ["command"],
-                "additionalProperties": False,
-            },
+                timeout_ms={
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": f"default and most: {self._timeout_ms_max}",
+                },
+            ),
             effect="compensable",
             writes=True,
         )

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.adapters.capture import cut_end
+from holdfast.adapters.tools.arguments import takes
 from holdfast.adapters.tools.edits import Block, Edited, apply, blocks_of, blocks_of_diff
 from holdfast.adapters.tools.observing import (
     Answer,
-    Limits,
+    FileTool,
     decoded,
     has_mark,
-    observed,
     refuse_new_marks,
 )
 from holdfast.adapters.tools.paths import (
@@ -36,7 +36,7 @@ from holdfast.adapters.tools.paths import (
     walk,
     write_bytes,
 )
-from holdfast.domain.ports import Observation, ToolSpec, Workspace
+from holdfast.domain.ports import ToolSpec
 
 _CACHES = ("__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache")
 SKIPPED = frozenset({"node_modules", ".venv", "venv", ".tox", *_CACHES})
@@ -46,7 +46,7 @@ _ENTRIES_MAX = 1_000
 _PATH = {"type": "string", "minLength": 1, "description": "path in the workspace"}
 
 
-class ReadFile:
+class ReadFile(FileTool):
     """Lines of a text file, numbered, with the content hash an edit can name."""
 
     spec = ToolSpec(
@@ -55,28 +55,16 @@ class ReadFile:
             "Read a text file. Each line is shown as its number, a tab and the text; number and "
             "tab are not part of the file. The last line tells the file's hash for edit_file."
         ),
-        parameters={
-            "type": "object",
-            "properties": {
-                "path": _PATH,
-                "start_line": {"type": "integer", "minimum": 1, "description": "first, from 1"},
-                "end_line": {"type": "integer", "minimum": 1, "description": "last, inclusive"},
-            },
-            "required": ["path"],
-            "additionalProperties": False,
-        },
+        parameters=takes(
+            ["path"],
+            path=_PATH,
+            start_line={"type": "integer", "minimum": 1, "description": "first, from 1"},
+            end_line={"type": "integer", "minimum": 1, "description": "last, inclusive"},
+        ),
         effect="pure",
     )
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-
-    async def call(self, arguments: Mapping[str, Any], workspace: Workspace) -> Observation:
-        return await observed(
-            self.spec.name, self._limits.redact, lambda: self._read(arguments, workspace.root)
-        )
-
-    def _read(self, arguments: Mapping[str, Any], root: Path) -> Answer:
+    def work(self, arguments: Mapping[str, Any], root: Path) -> Answer:
         with place(root, arguments["path"]) as at:
             data = read_bytes(at, bytes_max=self._limits.file_bytes_max)
             name = shown(at.relative)
@@ -100,42 +88,29 @@ class ReadFile:
         end = first + len(kept) - 1
         digest = hashlib.sha256(data).hexdigest()
         more = f"; go on with start_line={end + 1}" if end < last else ""
-        told = f"[lines {first}-{end} of {len(lines)}; hash {digest[:_HASH_SHOWN]}{more}]"
-        if not lines:
-            told = f"[the file is empty; hash {digest[:_HASH_SHOWN]}]"
-        data_told = {"path": name, "sha256": digest, "lines": len(lines), "first": first}
-        return Answer(output="\n".join([*kept, told]), data={**data_told, "last": end})
+        seen = f"lines {first}-{end} of {len(lines)}" if lines else "the file is empty"
+        told = f"[{seen}; hash {digest[:_HASH_SHOWN]}{more}]"
+        facts = {"path": name, "sha256": digest, "lines": len(lines), "first": first, "last": end}
+        return Answer(output="\n".join([*kept, told]), data=facts)
 
 
-class WriteFile:
+class WriteFile(FileTool):
     """A whole file, made or replaced at once."""
 
     spec = ToolSpec(
         name="write_file",
         description="Make a file or replace all of it. Parent directories are made.",
-        parameters={
-            "type": "object",
-            "properties": {
-                "path": _PATH,
-                "content": {"type": "string", "description": "the whole new content"},
-                "create_dirs": {"type": "boolean", "description": "make parents; default true"},
-            },
-            "required": ["path", "content"],
-            "additionalProperties": False,
-        },
+        parameters=takes(
+            ["path", "content"],
+            path=_PATH,
+            content={"type": "string", "description": "the whole new content"},
+            create_dirs={"type": "boolean", "description": "make parents; default true"},
+        ),
         effect="idempotent",
         writes=True,
     )
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-
-    async def call(self, arguments: Mapping[str, Any], workspace: Workspace) -> Observation:
-        return await observed(
-            self.spec.name, self._limits.redact, lambda: self._write(arguments, workspace.root)
-        )
-
-    def _write(self, arguments: Mapping[str, Any], root: Path) -> Answer:
+    def work(self, arguments: Mapping[str, Any], root: Path) -> Answer:
         data = arguments["content"].encode()
         if len(data) > self._limits.file_bytes_max:
             raise Refusal("FILE_TOO_LARGE", f"files over {self._limits.file_bytes_max} bytes")
@@ -146,7 +121,8 @@ class WriteFile:
             name, made = shown(at.relative), at.kind() is None
             write_bytes(at, data)
         digest = hashlib.sha256(data).hexdigest()
-        told = f"{'made' if made else 'replaced'} {name} ({len(data)} bytes; hash {digest[:12]})"
+        did = "made" if made else "replaced"
+        told = f"{did} {name} ({len(data)} bytes; hash {digest[:_HASH_SHOWN]})"
         facts = {"path": name, "sha256": digest, "bytes": len(data), "created": made}
         return Answer(output=self._limits.redact(told), data=facts)
 
@@ -157,7 +133,7 @@ class WriteFile:
             return read_bytes(at, bytes_max=self._limits.file_bytes_max).decode(errors="replace")
 
 
-class EditFile:
+class EditFile(FileTool):
     """Parts of a file, by search and replace or by a unified diff; the whole edit or nothing."""
 
     spec = ToolSpec(
@@ -166,53 +142,34 @@ class EditFile:
             "Change parts of a file: give either edits (each search text must stand exactly once; "
             "copy it without line numbers) or a unified diff. All edits are applied or none."
         ),
-        parameters={
-            "type": "object",
-            "properties": {
-                "path": _PATH,
-                "edits": {
-                    "type": "array",
-                    "minItems": 1,
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "search": {"type": "string"},
-                            "replace": {"type": "string"},
-                        },
-                        "required": ["search", "replace"],
-                        "additionalProperties": False,
-                    },
-                },
-                "diff": {"type": "string", "description": "unified diff of this one file"},
-                "base_hash": {
-                    "type": "string",
-                    "minLength": _HASH_MIN,
-                    "description": "hash read_file told; a file changed since is refused",
-                },
+        parameters=takes(
+            ["path"],
+            path=_PATH,
+            edits={
+                "type": "array",
+                "minItems": 1,
+                "items": takes(
+                    ["search", "replace"],
+                    search={"type": "string"},
+                    replace={"type": "string"},
+                ),
             },
-            "required": ["path"],
-            "additionalProperties": False,
-        },
+            diff={"type": "string", "description": "unified diff of this one file"},
+            base_hash={
+                "type": "string",
+                "minLength": _HASH_MIN,
+                "description": "hash read_file told; a file changed since is refused",
+            },
+        ),
         effect="idempotent",
         writes=True,
     )
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-
-    async def call(self, arguments: Mapping[str, Any], workspace: Workspace) -> Observation:
-        return await observed(
-            self.spec.name, self._limits.redact, lambda: self._edit(arguments, workspace.root)
-        )
-
-    def _edit(self, arguments: Mapping[str, Any], root: Path) -> Answer:
+    def work(self, arguments: Mapping[str, Any], root: Path) -> Answer:
         if ("edits" in arguments) == ("diff" in arguments):
             raise Refusal("INVALID_ARGUMENTS", "give either edits or diff")
-        blocks = (
-            blocks_of(arguments["edits"])
-            if "edits" in arguments
-            else blocks_of_diff(arguments["diff"])
-        )
+        given = arguments.get("edits")
+        blocks = blocks_of_diff(arguments["diff"]) if given is None else blocks_of(given)
         with place(root, arguments["path"]) as at:
             before = read_bytes(at, bytes_max=self._limits.file_bytes_max)
             name = shown(at.relative)
@@ -225,11 +182,8 @@ class EditFile:
             if not edited.already:
                 write_bytes(at, after)
         digest = hashlib.sha256(after).hexdigest()
-        did = (
-            "holds this edit already; nothing changed"
-            if edited.already
-            else f"edited in {len(blocks)} place(s)"
-        )
+        already = "holds this edit already; nothing changed"
+        did = already if edited.already else f"edited in {len(blocks)} place(s)"
         told = f"{name} {did} (hash {digest[:_HASH_SHOWN]})"
         facts = {"path": name, "sha256": digest, "already": edited.already}
         return Answer(output=self._limits.redact(told), data=facts)
@@ -248,7 +202,7 @@ class EditFile:
         raise Refusal("STALE_FILE", "the file changed since you read it; read it again")
 
 
-class ListDirectory:
+class ListDirectory(FileTool):
     """Names in a directory, sorted."""
 
     spec = ToolSpec(
@@ -257,27 +211,15 @@ class ListDirectory:
             "List a directory, sorted: directories end with /, links show their target. Caches "
             "and dependencies such as node_modules are named but not entered."
         ),
-        parameters={
-            "type": "object",
-            "properties": {
-                "path": {"type": "string", "description": "default: the workspace"},
-                "recursive": {"type": "boolean"},
-                "pattern": {"type": "string", "description": "glob on the name, such as *.py"},
-            },
-            "additionalProperties": False,
-        },
+        parameters=takes(
+            path={"type": "string", "description": "default: the workspace"},
+            recursive={"type": "boolean"},
+            pattern={"type": "string", "description": "glob on the name, such as *.py"},
+        ),
         effect="pure",
     )
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-
-    async def call(self, arguments: Mapping[str, Any], workspace: Workspace) -> Observation:
-        return await observed(
-            self.spec.name, self._limits.redact, lambda: self._list(arguments, workspace.root)
-        )
-
-    def _list(self, arguments: Mapping[str, Any], root: Path) -> Answer:
+    def work(self, arguments: Mapping[str, Any], root: Path) -> Answer:
         pattern = arguments.get("pattern", "")
         rows: list[str] = []
         with place(root, arguments.get("path") or ".") as at:

@@ -9,12 +9,12 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from holdfast.adapters.capture import Redact
 from holdfast.adapters.tools.paths import Refusal
-from holdfast.domain.ports import Observation, ObservationError
+from holdfast.domain.ports import Observation, ObservationError, ToolSpec, Workspace
 
 _MARK = re.compile(r"\[redacted:[^\]\n]*\]")
 
@@ -35,6 +35,24 @@ class Answer:
 
     output: str
     data: Mapping[str, Any] = field(default_factory=dict)
+
+
+class FileTool:
+    """A tool that touches files, off the event loop; a subclass says what it `work`s."""
+
+    spec: ToolSpec
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    async def call(self, arguments: Mapping[str, Any], workspace: Workspace) -> Observation:
+        return await observed(
+            self.spec.name, self._limits.redact, lambda: self.work(arguments, workspace.root)
+        )
+
+    def work(self, arguments: Mapping[str, Any], root: Path) -> Answer:
+        """The answer to a call; what it cannot do it refuses."""
+        raise NotImplementedError
 
 
 async def observed(tool: str, redact: Redact, work: Callable[[], Answer]) -> Observation:
@@ -71,13 +89,6 @@ def failed(
     text = "\n".join(part for part in (output, f"{code}: {said}") if part)
     error = ObservationError(code=code, message=said)
     return Observation(tool=tool, success=False, output=text, error=error, data=data or {})
-
-
-def unknown_tool(name: str, known: Mapping[str, object]) -> Observation:
-    """The answer to a call of a tool that does not exist."""
-    close = get_close_matches(name, list(known), n=1)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(known))}"
-    return failed(name, lambda text: text, "UNKNOWN_TOOL", f"there is no tool {name!r}; {hint}")
 
 
 def decoded(data: bytes, name: str) -> str:

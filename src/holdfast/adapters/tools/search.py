@@ -17,6 +17,7 @@ from typing import Any
 
 from holdfast.adapters.capture import cut_end
 from holdfast.adapters.tools import matcher
+from holdfast.adapters.tools.arguments import takes
 from holdfast.adapters.tools.files import SKIPPED, matches
 from holdfast.adapters.tools.observing import Answer, Limits, decoded, failed, observed
 from holdfast.adapters.tools.paths import Entry, Refusal, place, read_bytes, shown, walk
@@ -40,17 +41,13 @@ class SearchFiles:
             "path:line: text. Caches and dependencies such as node_modules are left out unless "
             "path names them."
         ),
-        parameters={
-            "type": "object",
-            "properties": {
-                "pattern": {"type": "string", "minLength": 1, "maxLength": 1000},
-                "path": {"type": "string", "description": "file or directory; default: all"},
-                "file_pattern": {"type": "string", "description": "glob, such as *.py"},
-                "max_results": {"type": "integer", "minimum": 1, "maximum": _RESULTS_MAX},
-            },
-            "required": ["pattern"],
-            "additionalProperties": False,
-        },
+        parameters=takes(
+            ["pattern"],
+            pattern={"type": "string", "minLength": 1, "maxLength": 1000},
+            path={"type": "string", "description": "file or directory; default: all"},
+            file_pattern={"type": "string", "description": "glob, such as *.py"},
+            max_results={"type": "integer", "minimum": 1, "maximum": _RESULTS_MAX},
+        ),
         effect="pure",
     )
 
