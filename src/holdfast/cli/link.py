@@ -13,13 +13,7 @@ import argparse
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
 from holdfast.cli.goal import need_number
-from holdfast.engine.links import (
-    KINDS,
-    blockers,
-    create_link,
-    delete_link,
-    list_links,
-)
+from holdfast.engine.links import KINDS, blockers, create_link, delete_link, list_links
 from holdfast.engine.schedule import requires_dag_schedule
 
 

@@ -369,6 +369,11 @@ def type_name(value: Value) -> str:
     return names.get(kind, "value")
 
 
+def expected(name: str, what: str, value: Value, *, hint: str = "") -> LangError:
+    """The refusal of an argument by the built-in of this name."""
+    return LangError("type_error", f"{name} expects {what}, got {type_name(value)}", hint=hint)
+
+
 def seq_items(value: Value) -> tuple[Value, ...]:
     """The items of anything seqable as a tuple; charged. Refuses what is not seqable."""
     kind = type(value)

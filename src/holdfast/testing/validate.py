@@ -24,11 +24,7 @@ def openai_check(*, strict: bool) -> Check:
             CompletionCreateParamsNonStreaming,
             CompletionCreateParamsStreaming,
         )
-        from pydantic import (  # noqa: PLC0415  late on purpose
-            ConfigDict,
-            TypeAdapter,
-            ValidationError,
-        )
+        from pydantic import ConfigDict, TypeAdapter, ValidationError  # noqa: PLC0415  late on purpose
     except ImportError as error:
         return _without(error, strict)
     # A list around the type, because pydantic takes no config for a bare TypedDict.
@@ -87,11 +83,7 @@ def anthropic_check(*, strict: bool) -> Check:
             MessageCreateParamsNonStreaming,
             MessageCreateParamsStreaming,
         )
-        from pydantic import (  # noqa: PLC0415  late on purpose
-            ConfigDict,
-            TypeAdapter,
-            ValidationError,
-        )
+        from pydantic import ConfigDict, TypeAdapter, ValidationError  # noqa: PLC0415  late on purpose
     except ImportError as error:
         return _without(error, strict)
     config = ConfigDict(extra="forbid")
