@@ -26,10 +26,10 @@ LINES_MAX = {
     "context": 1_700,
     "domain": 1_500,
     "engine": 2_900,
-    "lang": 14_000,
+    "lang": 13_400,
     "store": 1_100,
     "testing": 1_000,
-    "trace": 4_900,
+    "trace": 4_800,
     "web": 500,
     "worker": 1_400,
 }
