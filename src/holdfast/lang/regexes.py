@@ -199,12 +199,12 @@ def re_pattern(source: Value) -> Regex:
 
 def re_find(pattern: Value, text: Value) -> Value:
     found = regex_of(pattern, "re-find").compiled.search(input_of(text, "re-find"))
-    return groups(found) if found else None
+    return found and groups(found)
 
 
 def re_matches(pattern: Value, text: Value) -> Value:
     found = regex_of(pattern, "re-matches").compiled.fullmatch(input_of(text, "re-matches"))
-    return groups(found) if found else None
+    return found and groups(found)
 
 
 def re_seq(pattern: Value, text: Value) -> Value:
