@@ -28,6 +28,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from statistics import mean
 from time import perf_counter
@@ -41,12 +42,13 @@ from holdfast.app import build
 from holdfast.app.context import preview
 from holdfast.config import load
 from holdfast.context.codemap import outline, relevant
+from holdfast.context.history import by_history
 from holdfast.context.retrieve import add_document, search_files
 from holdfast.context.tokens import count_tokens
 from holdfast.domain.model import GoalSpec, PlanSpec, TaskSpec
 from holdfast.engine import Engine, submit
 from holdfast.trace.redact import Redactor
-from holdfast.worker.library import read_tree
+from holdfast.worker.library import read_history, read_tree
 
 BUDGETS = (1000, 2000, 4000, 8000)
 PACKAGES = ("asyncio", "email", "http", "json", "logging", "xml", "unittest")
@@ -73,11 +75,12 @@ QUICK = Sizes(packages=("json", "http"), questions=6, plans=3, files=60, repeats
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a tree, and the files that are the answer."""
+    """What is asked of a tree, and the files that are the answer; `base` is the tree's commit."""
 
     query: str
     tree: str
     gold: frozenset[str]
+    base: str = ""
 
 
 Ranker = Callable[[str, Mapping[str, str]], list[str]]
@@ -92,18 +95,24 @@ def git(folder: Path, *words: str) -> str:
 
 
 def commits(folder: Path, count: int, half: str) -> list[Question]:
-    """Questions from a history, oldest first; merges, roots and sweeping changes are left out."""
-    form = "--format=%x01%P%x00%B%x00"
+    """Questions from a history; merges, roots and sweeping changes are left out.
+
+    Odd or even is a commit by its id, and the lowest ids are asked about: so a question stays on
+    its side, and mostly among those asked, however the history grows.
+    """
+    form = "--format=%x01%H %P%x00%B%x00"
     log = git(folder, "log", "--no-merges", "--no-renames", "--name-only", "--diff-filter=MD", form)
     told = []
     for record in log.split("\x01")[1:]:
-        parent, message, names = record.split("\0")
+        ids, message, names = record.split("\0")
+        commit, _, parent = ids.partition(" ")
         gold = frozenset(names.strip().splitlines())
-        if parent and 1 <= len(gold) <= GOLD_MAX:
-            told.append((message, parent, gold))
+        mine = half in ("all", HALVES[1 - int(commit, 16) % 2])
+        if mine and parent and 1 <= len(gold) <= GOLD_MAX:
+            told.append((commit, message, parent, gold))
     return [
-        Question(message, git(folder, "rev-parse", f"{parent}^{{tree}}").strip(), gold)
-        for message, parent, gold in sample(told, count, half)
+        Question(message, git(folder, "rev-parse", f"{parent}^{{tree}}").strip(), gold, parent)
+        for _, message, parent, gold in sorted(told, key=itemgetter(0))[:count]
     ]
 
 
@@ -175,8 +184,9 @@ class Shelf:
 def ours(engine: Engine, repository: Repository, question: Question) -> list[str]:
     """What an attempt's map is made of."""
     code = read_tree(engine, repository, question.tree, str)
+    changed = by_history(read_history(engine, repository, question.base, str), question.query)
     scores = engine.read(search_files, question.query, among=frozenset(code.blobs))
-    found = relevant(code, scores, question.query)
+    found = relevant(code, scores, question.query, changed=changed)
     return [path for path, _ in found]
 
 

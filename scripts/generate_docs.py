@@ -85,10 +85,11 @@ def providers() -> str:
         )
     head = """# Providers
 
-`--model PROVIDER:NAME`, and `--model A,B` for a chain. Beside the rows there are `ollama:NAME`
-(`OLLAMA_HOST`), `scripted:FILE` and `replay:ATTEMPT`. An extra is installed with
-`pip install 'holdfast[EXTRA]'`, all of them with `holdfast[providers]`; `holdfast doctor` lists
-what is there. A key or an address that is missing is one line and exit code 2, before any goal.
+`--model PROVIDER:NAME`, `--model A,B` for a chain, `--model complex=A,B` for a tier of its own.
+Beside the rows there are `ollama:NAME` (`OLLAMA_HOST`), `scripted:FILE` and `replay:ATTEMPT`. An
+extra is installed with `pip install 'holdfast[EXTRA]'`, all of them with `holdfast[providers]`;
+`holdfast doctor` lists what is there. A key or an address that is missing is one line and
+exit code 2, before any goal.
 
 """
     tail = """

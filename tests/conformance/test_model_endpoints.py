@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from holdfast.adapters.models import resolve, transport
+from holdfast.adapters.models.ollama import CONTEXT_TOKENS_MAX
 from holdfast.domain.ports import (
     ModelReply,
 )
@@ -54,6 +55,17 @@ def test_a_character_cut_into_two_chunks_is_joined_again() -> None:
     assert seal(stream.draft(), request(), price=None, redact=same).text == "🦊"
 
 
+@pytest.mark.parametrize("said", [-5, 10**9 + 1, 10**30])
+def test_a_count_that_no_call_can_have_is_an_estimate(said: int) -> None:
+    """The store has whole numbers of eight bytes, and a budget must not be lifted by a sign."""
+    from holdfast.adapters.models.replies import Draft, seal
+
+    for counts in ((said, 1), (1, said)):
+        draft = Draft(text="hello", tokens_in=counts[0], tokens_out=counts[1], tokens_cached=said)
+        usage = seal(draft, request(), price=None, redact=same).usage
+        assert (usage.reported, 0 < usage.tokens < 10_000) == (False, True)
+
+
 def test_a_good_endpoint_passes_the_probe(world: World) -> None:
     assert world.talk(says({"text": "ok"}), lambda model: model.probe()) is None
 
@@ -78,21 +90,15 @@ def test_a_wrong_key_is_refused_by_the_probe() -> None:
 
 
 def test_the_window_is_the_models_own_under_the_cap() -> None:
-    async def window(server: ScriptedServer, cap: int) -> int | None:
-        model = resolve(
-            "ollama:scripted",
-            environ=server.environ(),
-            redact=same,
-            timeout_s=5,
-            context_tokens_max=cap,
-        )
-        assert model.context_tokens is None
-        await probed(model)
-        return model.context_tokens
+    async def window(length: int) -> int | None:
+        with ScriptedServer(says({"text": "ok"}, context_tokens=length)) as server:
+            model = resolved("ollama", server.environ())
+            assert model.context_tokens is None
+            await probed(model)
+            return model.context_tokens
 
-    with ScriptedServer(says({"text": "ok"}, context_tokens=8192)) as server:
-        assert asyncio.run(window(server, 32_768)) == 8192
-        assert asyncio.run(window(server, 4096)) == 4096
+    assert asyncio.run(window(8192)) == 8192
+    assert asyncio.run(window(2 * CONTEXT_TOKENS_MAX)) == CONTEXT_TOKENS_MAX
 
 
 def test_an_endpoint_that_speaks_something_else_fails_the_probe(remote: World) -> None:

@@ -5,14 +5,10 @@ import json
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from holdfast.adapters.models.anthropic import AnthropicModel
-from holdfast.adapters.models.hosts import Endpoint
-from holdfast.adapters.models.ollama import OllamaModel
-from holdfast.adapters.models.openai import OpenAICompatibleModel
+from holdfast.adapters.models import transport
 from holdfast.domain.ports import (
     Message,
     Model,
@@ -25,7 +21,6 @@ from model_world import (
     odd_endpoint,
     request,
     resolved,
-    same,
     says,
 )
 
@@ -179,28 +174,14 @@ def test_an_error_inside_a_stream_keeps_the_meaning_of_its_code(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("reply_bytes_max", [2_000, 2_000_000])
-def test_a_reply_stops_at_the_size_limit(remote: World, reply_bytes_max: int) -> None:
+def test_a_reply_stops_at_the_size_limit(
+    remote: World, reply_bytes_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "REPLY_BYTES_MAX", reply_bytes_max)
     with ScriptedServer(says({"text": "word " * 5_000})) as server:
-        environ = server.environ()
-        common: dict[str, Any] = {
-            "redact": same,
-            "timeout_s": 30.0,
-            "price": None,
-            "reply_bytes_max": reply_bytes_max,
-        }
 
         async def call() -> str:
-            model: Model = (
-                OllamaModel("scripted", host=environ["OLLAMA_HOST"], **common)
-                if remote.adapter == "ollama"
-                else OpenAICompatibleModel(
-                    "scripted", at=Endpoint(url=environ["OPENAI_BASE_URL"], key=""), **common
-                )
-                if remote.adapter == "openai"
-                else AnthropicModel(
-                    "scripted", at=Endpoint(url=environ["ANTHROPIC_BASE_URL"], key=""), **common
-                )
-            )
+            model = resolved(remote.adapter, server.environ())
             try:
                 return (await model.complete(request())).text
             finally:

@@ -137,6 +137,18 @@ def test_pausing_what_is_over_changes_nothing(ask) -> None:
     assert ask("plan", "resume", "1")["state"] == "succeeded"
 
 
+def test_a_bare_noun_lists(ask, say) -> None:
+    (link,) = ask("link")["links"]
+    assert (link["from_key"], link["kind"], link["to_key"]) == ("b", "requires", "a")
+    assert say("link").strip() == "2 b requires 1 a (succeeded)"
+    assert "holdfast plan list" in ask("link", "schedule", code=2)["hint"]
+    assert ask("context")["steers"] == []
+    say("context", "pin", "2", "a.txt", "--reason", "the bug is here")
+    assert [row["source"] for row in ask("context")["steers"]] == ["a.txt"]
+    assert "task 2: pin a.txt by " in say("context")
+    assert ask("context", "history", "1")["steers"] == []
+
+
 def test_cancelling_a_complete_goal_is_refused(say) -> None:
     say("goal", "cancel", "1", code=2)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from e2e.support import make_repo, says, write_script
+from e2e.support import git, make_repo, says, write_script
 from holdfast import cli
 from holdfast.app import App, build, context
 from holdfast.app.goals import Wish, policy, start, work
@@ -173,7 +173,7 @@ def test_pins_and_exclusions_hold_until_they_are_changed_and_say_who_and_why(pla
         context.decide(here.app, 1, "release", source, author="ada", reason="done")
     plain = context.preview(here.app, 1)
     assert set(items(plain)) == {"The plan", "Files"}
-    assert len(context.decisions(here.app, 1)["steers"]) == 8, "nothing is forgotten"
+    assert len(here.app.desk.history(1)["steers"]) == 8, "nothing is forgotten"
 
 
 def test_hinted_files_are_shown_as_items_or_explained_where_curated(place) -> None:
@@ -194,6 +194,28 @@ def test_an_excluded_file_is_not_shown_by_the_map_either(place) -> None:
     found = context.preview(here.app, 1)
     assert "class SocketPool" not in found["text"]
     assert "excluded by bob: old" in items(found)["src/pool.py"]["reason"]
+
+
+def test_the_map_shows_what_commits_changed_that_speak_of_the_task_and_says_so(place) -> None:
+    here = place(context="curated")
+    (here.repo / "src/colour.py").write_text("def paint():\n    return 'red'\n")
+    git(here.repo, "commit", "-qam", "Keep the socket pools from leaking")
+    here.start()
+    found = context.preview(here.app, 1)
+    reason = items(found)["Repository map"]["reason"]
+    assert "changed by commits that speak of it: src/colour.py: 1 of pool, socket" in reason
+    assert "1: def paint" in found["text"]
+
+
+def test_a_map_whose_history_cannot_be_read_is_shown_without_it(place) -> None:
+    here = place(context="curated")
+    first = git(here.repo, "rev-parse", "HEAD")
+    git(here.repo, "commit", "-q", "--allow-empty", "-m", "Keep the socket pools from leaking")
+    here.start()
+    (here.repo / ".git/objects" / first[:2] / first[2:]).unlink()
+    found = context.preview(here.app, 1)
+    assert "earlier commits (none: git log" in items(found)["Repository map"]["reason"]
+    assert "1: class SocketPool" in found["text"]
 
 
 def test_a_dependency_without_an_output_is_explained_and_never_an_empty_item(place) -> None:
@@ -219,14 +241,14 @@ def test_the_same_approval_of_the_same_data_gives_the_same_hash(place) -> None:
     here = place(context="curated")
     here.start()
     choice = {"pins": ["src/net.py"], "excludes": ["Files"], "author": "ada", "reason": "ok"}
-    first = context.accept(here.app, 1, **choice)
+    first = here.app.desk.approve(1, **choice)
     context.decide(here.app, 1, "pin", "README.md", author="bob", reason="also")
     assert context.preview(here.app, 1)["sha256"] != first["sha256"]
-    assert context.accept(here.app, 1, **choice)["sha256"] == first["sha256"]
-    rows = context.decisions(here.app, 1)["steers"]
+    assert here.app.desk.approve(1, **choice)["sha256"] == first["sha256"]
+    rows = here.app.desk.history(1)["steers"]
     assert rows[0]["bundle_sha256"] != ""
     with pytest.raises(Refused, match="pinned and excluded"):
-        context.accept(here.app, 1, pins=["a"], excludes=["a"], author="ada", reason="x")
+        here.app.desk.approve(1, pins=["a"], excludes=["a"], author="ada", reason="x")
     with pytest.raises(Refused, match="author and a reason"):
         context.decide(here.app, 1, "pin", "README.md", author="ada", reason=" ")
 
@@ -307,7 +329,7 @@ def test_a_source_is_known_by_how_people_type_it(place) -> None:
     rows = items(context.preview(here.app, 4))
     assert {rows["README.md"]["fate"], rows["Task 2"]["fate"]} == {"whole"}
     with pytest.raises(Refused, match="pinned and excluded"):
-        context.accept(here.app, 4, pins=["task 2"], excludes=["Task 2"], author="ada", reason="x")
+        here.app.desk.approve(4, pins=["task 2"], excludes=["Task 2"], author="ada", reason="x")
 
 
 def test_another_budget_can_be_tried_and_one_too_small_is_refused(place) -> None:
@@ -381,17 +403,17 @@ must not contain: forbidden
 def test_an_index_is_shown_first_and_its_rules_fail_an_output_that_breaks_them(place) -> None:
     here = place(max_takes=1)
     goal = here.start(PLAN.replace('requires = ["find"]\n', ""))
-    context.write_index(here.app, goal, INDEX, version=0, author="ada")
+    here.app.desk.put_index(goal, INDEX, version=0, author="ada")
     found = context.preview(here.app, 1)
     assert found["items"][0]["source"] == "INDEX.md"
     assert "version 1 by ada" in found["items"][0]["reason"]
     assert "The pool is sacred." in found["text"]
     assert "- must contain: KESTREL" in context.preview(here.app, 1, tokens=60)["text"]
-    context.write_index(here.app, goal, INDEX + "word\n" * 9000, version=1, author="ada")
+    here.app.desk.put_index(goal, INDEX + "word\n" * 9000, version=1, author="ada")
     assert "must contain: KESTREL" in context.preview(here.app, 1)["text"], "cut, not forgotten"
-    context.write_index(here.app, goal, INDEX, version=2, author="a\n## d a")
-    assert context.index(here.app, goal)["author"] == "a ## d a"
-    context.write_index(here.app, goal, INDEX.replace("KESTREL", "OSPREY"), version=3, author="ada")
+    here.app.desk.put_index(goal, INDEX, version=2, author="a\n## d a")
+    assert here.app.desk.get_index(goal)["author"] == "a ## d a"
+    here.app.desk.put_index(goal, INDEX.replace("KESTREL", "OSPREY"), version=3, author="ada")
     result = work(here.app, goal, resumed=False)
     assert result["outcome"] == "failed"
     assert "must contain 'OSPREY'" in result["tasks"][0]["detail"]
@@ -402,13 +424,13 @@ def test_an_index_is_shown_first_and_its_rules_fail_an_output_that_breaks_them(p
 def test_an_index_is_written_over_the_version_that_was_read(place) -> None:
     here = place()
     goal = here.start()
-    assert context.index(here.app, goal)["version"] == 0
-    context.write_index(here.app, goal, "one", version=0, author="ada")
+    assert here.app.desk.get_index(goal)["version"] == 0
+    here.app.desk.put_index(goal, "one", version=0, author="ada")
     with pytest.raises(Stale, match="at version 1, not 0"):
-        context.write_index(here.app, goal, "two", version=0, author="bob")
-    assert context.write_index(here.app, goal, "two", version=1, author="bob")["text"] == "two"
+        here.app.desk.put_index(goal, "two", version=0, author="bob")
+    assert here.app.desk.put_index(goal, "two", version=1, author="bob")["text"] == "two"
     with pytest.raises(Refused, match="at most"):
-        context.write_index(here.app, goal, "x" * 200_000, version=2, author="bob")
+        here.app.desk.put_index(goal, "x" * 200_000, version=2, author="bob")
 
 
 ROOT = """
@@ -428,7 +450,7 @@ def test_a_root_task_writes_the_index_and_a_changed_plan_makes_it_stale(place) -
     here = place()
     goal = here.start(ROOT)
     work(here.app, goal, resumed=False)
-    page = context.index(here.app, goal)
+    page = here.app.desk.get_index(goal)
     assert (page["version"], page["author"], page["stale"]) == (1, "1.1", False)
     assert page["text"] == here.answer("1.1")
     assert items(context.preview(here.app, 2))["INDEX.md"]["fate"] == "whole"
@@ -437,7 +459,7 @@ def test_a_root_task_writes_the_index_and_a_changed_plan_makes_it_stale(place) -
 
     other = PlanSpec(tasks=(TaskSpec(key="new", prompt="x"),))
     here.app.engine.call(add_plan, goal, other)
-    assert context.index(here.app, goal)["stale"]
+    assert here.app.desk.get_index(goal)["stale"]
 
 
 def test_past_trouble_is_found_and_a_take_that_has_begun_is_never_rendered_again(place) -> None:

@@ -17,7 +17,12 @@ from e2e.support import (
     write_script,
 )
 
-WRITE = calls(("write_file", {"path": "b.txt", "content": "b\n"}))
+
+def writes(path: str, content: str) -> dict[str, Any]:
+    return calls(("write_file", {"path": path, "content": content}))
+
+
+WRITE = writes("b.txt", "b\n")
 DONE = says("It is done.")
 
 
@@ -150,3 +155,38 @@ def test_without_the_limit_the_same_goal_passes(cli: Cli) -> None:
     played = script(WRITE, *[read(n) for n in range(1, 5)], DONE)
     assert run(cli, played, "--max-turns", "4", "--check", "test -f b.txt").code == 4
     assert run(cli, played, "--max-turns", "6", "--check", "test -f b.txt").code == 0
+
+
+def test_a_failed_goal_is_reopened_and_goes_on_with_what_succeeded(cli: Cli) -> None:
+    plan = cli.repo.parent / "plan.toml"
+    plan.write_text(
+        '[[tasks]]\nkey = "one"\nprompt = "Make b.txt"\nchecks = ["test -f b.txt"]\n'
+        '[[tasks]]\nkey = "two"\nprompt = "Make c.txt"\nrequires = ["one"]\n'
+        'checks = ["grep good c.txt"]\n'
+    )
+    again = {"when": "exit code 1", "replies": [writes("c.txt", "good\n"), DONE]}
+    rules = [
+        {"when": "# Task: one\n", "replies": [WRITE, DONE]},
+        again,
+        {"when": "# Task: two\n", "replies": [writes("c.txt", "bad\n"), *[DONE] * 3]},
+    ]
+    done = run(cli, {"rules": rules}, "--plan", str(plan), HOLDFAST_MAX_TAKES="1")
+    assert (done.code, done.result["outcome"]) == (1, "failed")
+    branch = done.result["branch"]
+    kept = git(cli.repo, "rev-parse", branch)
+    assert git(cli.repo, "show", f"{branch}:c.txt") == "bad"
+    assert cli("goal", "show", "1").out.count("holdfast goal reopen 1") == 1
+    assert cli("goal", "reopen", "1", "--budget-usd", "nan").code == 2
+    for _ in range(2):
+        reopened = cli("goal", "reopen", "1", "--reason", "once more", "--json")
+        assert (reopened.code, reopened.result["state"]) == (0, "executing"), reopened.err
+    assert git(cli.repo, "rev-parse", branch) == kept, "kept until other work is accepted"
+    resumed = cli("resume", "1", "--json")
+    assert (resumed.code, resumed.result["outcome"]) == (0, "passed"), resumed.err
+    assert git(cli.repo, "log", "--format=%s", branch).splitlines()[:2] == ["two", "one"]
+    assert git(cli.repo, "show", f"{branch}:c.txt") == "good"
+    assert [task["attempt"] for task in resumed.result["tasks"]] == ["1.1", "2.2"]
+    assert cli("replay", "2.2", "--json").result["equal"] is True
+    assert cli("goal", "reopen", "1").code == 2
+    assert cli("undo", "1", "--json").result["tree_equal"] is True
+    assert broken_invariants(cli.store) == []

@@ -23,6 +23,7 @@ from holdfast.adapters.sandbox import (
     probe,
 )
 from holdfast.adapters.tools import builtin_tools, check_arguments
+from holdfast.config import Settings
 from holdfast.domain.ports import CommandResult
 from holdfast.errors import Refused, Unavailable
 
@@ -433,7 +434,7 @@ class Place:
 def test_the_command_tool_answers_in_codes(
     root: Path, arguments: dict[str, Any], code: str, output: str
 ) -> None:
-    tool = builtin_tools(redact=str, command_s=0.5)["run_command"]
+    tool = builtin_tools(redact=str, settings=Settings(command_s=0.5))["run_command"]
     assert check_arguments(tool.spec, arguments) == []
     seen = asyncio.run(tool.call(arguments, Place(root, box())))
     assert (seen.error.code if seen.error else "") == code

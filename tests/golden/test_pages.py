@@ -147,12 +147,12 @@ CHANGED = [
     {"path": f"new {EVIL}.py", "status": "A", "added": 1_200, "removed": 0},
     {"path": "logo.png", "status": "D", "added": None, "removed": None},
 ]
-Draw = Callable[[Desk, Page], Page]
+Draw = Callable[[Desk, Page], None]
 
 
-def _attempt(page: Page, desk: Desk, task_id: int, number: int, changes: Any) -> Page:
+def _attempt(page: Page, desk: Desk, task_id: int, number: int, changes: Any) -> None:
     found = desk.engine.read(listing.attempt, task_id, number)
-    return attempt_page.attempt(page, {**found, "changes": changes}, desk.clock.now_ms())
+    attempt_page.attempt(page, {**found, "changes": changes}, desk.clock.now_ms())
 
 
 PAGES: dict[str, Draw] = {
@@ -183,7 +183,7 @@ PAGES: dict[str, Draw] = {
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_reads_as_it_did(desk: Desk, name: str) -> None:
-    text = _text(PAGES[name](desk, Page(width=90)))
+    text = _text(_page(name, desk, width=90))
     path = FOLDER / f"{name}.txt"
     if os.environ.get("GOLDEN") == "write":
         path.write_text(text, encoding="utf-8")
@@ -197,7 +197,7 @@ def test_no_page_holds_a_hostile_character_or_is_wider_than_its_terminal(
 ) -> None:
     from rich.cells import cell_len
 
-    page = PAGES[name](desk, Page(width=width))
+    page = _page(name, desk, width=width)
     text = _text(page)
     assert not set(text) & {"\x1b", "\u202e", "\r", "\t"}
     whole = {"holdfast", "in"}  # what is never cut: commands to copy, and the place
@@ -210,12 +210,17 @@ def test_no_page_holds_a_hostile_character_or_is_wider_than_its_terminal(
 
 @pytest.mark.parametrize("name", PAGES)
 def test_without_unicode_a_page_adds_none(desk: Desk, name: str) -> None:
-    page = PAGES[name](desk, Page(width=0, ascii_only=True))
-    assert _text(page).isascii()
+    assert _text(_page(name, desk, ascii_only=True)).isascii()
 
 
 def test_every_page_has_its_file_and_every_file_its_page() -> None:
     assert {path.stem for path in FOLDER.glob("*.txt")} == set(PAGES)
+
+
+def _page(name: str, desk: Desk, **how: Any) -> Page:
+    page = Page(**how)
+    PAGES[name](desk, page)
+    return page
 
 
 def _text(page: Page) -> str:

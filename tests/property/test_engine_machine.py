@@ -35,6 +35,7 @@ from holdfast.engine import (
     expire,
     pause,
     renew,
+    reopen,
     resume,
     settle,
     signal,
@@ -171,6 +172,13 @@ class Office(RuleBasedStateMachine):
     def cancel(self, process: int, goal: int) -> None:
         if goal in self.observer.rows.goals:
             self._call(process, cancel, goal)
+
+    @rule(process=PROCESSES, goal=st.integers(1, 2), tokens=st.sampled_from((0, 300)))
+    def reopen(self, process: int, goal: int, tokens: int) -> None:
+        row = self.observer.rows.goals.get(goal)
+        if row is not None:
+            said = self._call(process, reopen, goal, budget=Budget(tokens=tokens))
+            assert row["state"] != "complete" or not isinstance(said, int)
 
     @rule(process=PROCESSES, goal=st.integers(1, 2), stop=st.booleans())
     def hold(self, process: int, goal: int, stop: bool) -> None:

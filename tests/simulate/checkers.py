@@ -451,8 +451,12 @@ def _asked(now: Rows, task_id: int) -> list[list[str]]:
 
 
 def _proposed(now: Rows, planning: Row, wanted: list[str] | None) -> int:
-    """The plan that came of a planning task: the next of its goal, written by a model."""
-    plans = [(key, row) for key, row in now.plans.items() if row["goal_id"] == planning["goal_id"]]
+    """The plan that came of a planning task: the next of its goal, written by a model.
+
+    One without tasks failed and was reopened: they went on in a later one.
+    """
+    full = {row["plan_id"] for row in now.tasks.values() if row["goal_id"] == planning["goal_id"]}
+    plans = [(key, row) for key, row in now.plans.items() if key in full]
     later = [(key, row["source"]) for key, row in sorted(plans) if key > planning["plan_id"]]
     made = [key for key, _ in itertools.takewhile(lambda plan: plan[1] == "model", later)]
     if len(made) != (wanted is not None):

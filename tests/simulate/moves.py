@@ -21,6 +21,7 @@ from holdfast.engine import (
     force,
     holders,
     reject,
+    reopen,
     resume,
     settle,
     signal,
@@ -199,6 +200,14 @@ def force_one(world: World) -> None:
         world.ask(force, task_id, needed, reason=world.ports.redact(f"{SPOKEN} insists"))
 
 
+def reopen_one(world: World) -> None:
+    """A person gives a goal that failed another chance."""
+    for goal_id, goal in world.observer.rows.goals.items():
+        if goal["state"] == "failed":
+            world.ask(reopen, goal_id, reason=world.ports.redact(f"{SPOKEN} hopes"))
+            world.happened["reopened"] += 1
+
+
 def undo_one(world: World) -> None:
     world.ask(compensate, world.some_goal())
 
@@ -219,3 +228,4 @@ UNDOING: tuple[Move, ...] = (
     *FAULTY,
     *(pause_one, force_one),
 )
+REOPENING: tuple[Move, ...] = (*CHAOS, *(reopen_one,) * 4)

@@ -32,6 +32,33 @@ def test_turns_stand_in_order_with_every_model_that_was_asked() -> None:
     assert found[1]["notes"] == ["tokens: 9 of 9 is spent"]
 
 
+def test_a_call_that_was_not_performed_is_told_in_its_place_with_how_the_reply_ended() -> None:
+    asked = [
+        {"call": {"name": "read_file"}, "problem": ""},
+        {"call": {"name": "fly"}, "problem": "UNKNOWN_TOOL: there is no tool 'fly'; tools: a"},
+        {"call": {"name": "read_file"}, "problem": ""},
+    ]
+    usage = {"tokens_cached": 64, "tokens_reasoning": 7}
+    reply = {"usage": usage, "thinking": "y" * 900, "finish_reason": "length"}
+    (turn,) = turns(
+        [
+            step("t001/model", "model", {"reply": reply, "actions": {"calls": asked}}, tokens=9),
+            step("t001/call:2", request={"tool": "read_file"}),
+            step("t001/call:0", request={"tool": "read_file"}),
+        ]
+    )
+    assert [(one["step"], one["state"], one["error"]) for one in turn["calls"]] == [
+        ("t001/call:0", "done", ""),
+        ("t001/call:1", "refused", "UNKNOWN_TOOL"),
+        ("t001/call:2", "done", ""),
+    ]
+    assert turn["calls"][1]["message"] == "there is no tool 'fly'; tools: a"
+    assert (turn["finish_reason"], turn["tokens_cached"], turn["tokens_reasoning"]) == (
+        *("length", 64, 7),
+    )
+    assert len(turn["thinking"]) == 400
+
+
 def test_a_call_says_on_what_it_was_and_how_it_failed() -> None:
     path = step("k", request={"tool": "read_file", "arguments": {"path": "a", "command": "b"}})
     assert (call(path)["tool"], call(path)["target"], call(path)["error"]) == ("read_file", "a", "")

@@ -171,7 +171,7 @@ def test_the_session_keeps_definitions_and_goes_on_after_errors(
     assert out.splitlines() == ["#'x", "6", "6", '"5"']
     assert "oops" in err
     monkeypatch.setattr("sys.stdin", io.StringIO("(+ 1 2)\n(unclosed"))
-    code, out, _ = go(capsys, "repl", "--json")
+    code, out, _ = go(capsys, "--json")  # a session is what the bare word begins
     endings = [json.loads(line)["ending"] for line in out.splitlines()]
     assert endings == ["value", "error"]
 

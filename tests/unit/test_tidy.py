@@ -19,18 +19,18 @@ TABLES: set[str] = {"lang/table.py"}
 
 # Lines of each package (decision 16), near what it has: to grow past it is to decide so.
 LINES_MAX = {
-    "adapters": 6_700,
+    "adapters": 6_250,
     "agent": 3_750,
-    "app": 1_750,
-    "cli": 3_500,
+    "app": 1_500,
+    "cli": 3_350,
     "context": 1_700,
     "domain": 1_500,
-    "engine": 2_900,
+    "engine": 3_050,
     "lang": 13_400,
     "store": 1_100,
-    "testing": 1_000,
+    "testing": 950,
     "trace": 4_800,
-    "web": 500,
+    "web": 600,
     "worker": 1_400,
 }
 
@@ -102,8 +102,9 @@ def test_a_package_keeps_to_its_lines(package: str) -> None:
 def test_a_function_local_import_points_down_as_well() -> None:
     layers = [
         {"cli"},
+        {"web"},
         {"app"},
-        {"worker", "testing", "web"},
+        {"worker", "testing"},
         {"agent"},
         {"engine", "adapters"},
         {"context"},

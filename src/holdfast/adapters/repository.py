@@ -9,6 +9,7 @@ rewrites, hooks and maintenance settings from the user's configuration and write
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ from holdfast.errors import NotFound, Refused
 _COPY_MESSAGE = "Copy of a folder that is no git repository"
 
 _COPY_BRANCH = "refs/heads/main"
+# A message and names as `history` asks for them: neither can hold a NUL, and no name is empty.
+_COMMIT = re.compile(rb"\0([^\0]*)\0\0((?:[^\0]+\0)*)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,9 +154,8 @@ class Repository:
 
     def changed(self, before: str, after: str) -> list[str]:
         """Sorted names of what differs between two commits or trees."""
-        return self._git.names(
-            "diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after
-        )
+        flags = ("-r", "-z", "--name-only", "--no-renames")
+        return self._git.names("diff-tree", *flags, before, after)
 
     def touching(self, before: str, after: str, paths: Sequence[str]) -> list[str]:
         """The commits after `before` (empty: from the first) that changed one of `paths`."""
@@ -162,9 +164,26 @@ class Repository:
         return self._git.run("rev-list", "--reverse", *span, "--", *literal).decode().split()
 
     def commit_message(self, commit: str) -> str:
-        return self._git.run("show", "-s", "--no-notes", "--format=%B", commit).decode(
-            errors="replace"
-        )
+        said = self._git.run("show", "-s", "--no-notes", "--format=%B", commit)
+        return said.decode(errors="replace")
+
+    def history(
+        self, commit: str, *, commits_max: int, bytes_max: int
+    ) -> list[tuple[str, list[str]]]:
+        """`commit` and those before it, newest first, as (message, names of the files it touched).
+
+        Merges are left out, and what is past either limit. Names are sorted.
+        """
+        flags = ("--no-merges", "--no-renames", "--no-notes", "--no-mailmap", "--no-relative")
+        plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--encoding=UTF-8")
+        form = ("--name-only", "-z", f"--max-count={commits_max}", "--format=%x00%B%x00")
+        line = ("log", *flags, *plain, *form, commit, "--")
+        output, whole = self.git.beginning(*line, bytes_max=bytes_max)
+        found = [
+            (message.decode(errors="replace"), sorted(map(os.fsdecode, _touched(names))))
+            for message, names in _COMMIT.findall(output)
+        ]
+        return found if whole else found[:-1]
 
     def blame(self, commit: str, path: str, line: int) -> BlamedLine | None:
         """Who wrote line `line` (from 1) of `path` in `commit`; None when there is no such line."""
@@ -181,11 +200,13 @@ class Repository:
         text = next((row[1:] for row in rows if row.startswith("\t")), "")
         return BlamedLine(commit=head[0], line=int(head[1]), path=there, text=text)
 
-    def fetch_branch(self, private_git_dir: Path, commit: str, branch: str) -> None:
+    def fetch_branch(
+        self, private_git_dir: Path, commit: str, branch: str, *, replaces: str = ""
+    ) -> None:
         """Bring `commit` from a private directory here as `refs/heads/<branch>`. Idempotent.
 
-        Only forward: raises Refused when the branch is checked out anywhere, when it holds commits
-        that `commit` lacks, or when `branch` is no branch name.
+        Only forward, except from `replaces`: raises Refused when the branch is checked out
+        anywhere, when it holds commits that `commit` lacks, or when `branch` is no branch name.
         """
         ref = f"refs/heads/{branch}"
         if self._git.answer("check-ref-format", ref, ok=(0, 1))[0] != 0:
@@ -199,7 +220,7 @@ class Repository:
         before = self._commit(ref)
         if before == commit:
             return
-        if before is not None and not self._is_ancestor(before, commit):
+        if before not in (None, replaces) and not self._is_ancestor(before, commit):
             raise Refused(
                 f"branch {branch} holds commits that this work does not know",
                 hint="rename that branch or merge it first",
@@ -277,3 +298,7 @@ def _copy_in(git: Git, home: Path) -> None:
         signed = signature(0)
         commit = git.word("commit-tree", tree, *flags, "-m", _COPY_MESSAGE, environment=signed)
         git.run("update-ref", _COPY_BRANCH, commit)
+
+
+def _touched(names: bytes) -> list[bytes]:
+    return names.removeprefix(b"\n").split(b"\0")[:-1]

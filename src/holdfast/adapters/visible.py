@@ -51,7 +51,9 @@ def view(path: str, *, user_home: Path, hidden: Sequence[Path] = ()) -> View:
             if not _refusal(str(wanted), user_home, hidden):
                 shown.setdefault(str(wanted), _visible(wanted, reason, hidden))
 
-    outermost = [row for row in shown.values() if not _covered(row.path, shown)]
+    outermost = [
+        row for at, row in shown.items() if shown.keys().isdisjoint(map(str, Path(at).parents))
+    ]
     return View(
         directories=tuple(sorted(outermost, key=lambda row: row.path)),
         path=os.pathsep.join(dict.fromkeys([*entries, *SYSTEM_PATH])),
@@ -105,10 +107,6 @@ def _base_prefixes(environment: Path) -> Iterator[Path]:
 def _visible(path: Path, reason: str, hidden: Sequence[Path]) -> Visible:
     masked = [place for place in hidden if Path(os.path.realpath(place)).is_relative_to(path)]
     return Visible(path=str(path), reason=reason, masked=tuple(map(str, masked)))
-
-
-def _covered(path: str, shown: dict[str, Visible]) -> bool:
-    return any(str(parent) in shown for parent in Path(path).parents)
 
 
 def _is_system(path: Path) -> bool:

@@ -22,7 +22,14 @@ from holdfast.agent.journal import EndOfJournal, ReplayJournal, Undecided
 from holdfast.agent.loop import Job
 from holdfast.context.bundle import Bundle
 from holdfast.domain.model import Outcome
-from holdfast.domain.ports import Diff, ModelReply, ModelRequest, Progress, Sandbox, ToolSpec
+from holdfast.domain.ports import (
+    Diff,
+    ModelReply,
+    ModelRequest,
+    Progress,
+    Sandbox,
+    ToolSpec,
+)
 from holdfast.engine.attempts import AttemptRecord
 from holdfast.errors import Divergence
 

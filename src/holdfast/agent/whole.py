@@ -46,7 +46,7 @@ def judge(job: Job, results: tuple[CheckResult, ...], number: int) -> Outcome | 
         return _gap(job, results)
     word = job.journal.recorded(ANSWER.format(round=number))
     if word is None:
-        detail = f"{_said(results)} after {job.fence.take - 1} follow-ups"
+        detail = f"{_said(results)} after {task.policy.max_takes - 1} follow-ups"
         return Outcome(kind="waiting", reason="gap", detail=detail, checks=results)
     said = msgspec.json.decode(word, type=str)
     return None if said == "redo" else _gap(job, results, said=f"; a person says: {said}")

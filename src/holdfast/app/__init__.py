@@ -31,10 +31,9 @@ from holdfast.errors import Refused
 from holdfast.worker.workshop import Workshop
 
 if TYPE_CHECKING:
-    from holdfast.app.desk import Desk
-
-if TYPE_CHECKING:
+    from holdfast.adapters.embeddings import VectorFile
     from holdfast.adapters.models.prices import Price
+    from holdfast.app.desk import Desk
 
 HOME_NAME = ".holdfast"
 STORE_NAME = "holdfast.db"
@@ -67,8 +66,7 @@ class App:
 
     @cached_property
     def engine(self) -> Engine:
-        path, wait_s = self.home / STORE_NAME, self.settings.store_wait_s
-        return Engine(path, self.clock, wait_s=wait_s)
+        return Engine(self.home / STORE_NAME, self.clock, wait_s=self.settings.store_wait_s)
 
     @cached_property
     def worker(self) -> str:
@@ -100,15 +98,7 @@ class App:
         """The built-in tools and the ones given to `build`."""
         from holdfast.adapters.tools import builtin_tools
 
-        return {
-            **builtin_tools(
-                redact=self.redact,
-                file_bytes_max=self.settings.file_bytes_max,
-                output_bytes_max=self.settings.output_bytes_max,
-                command_s=self.settings.command_s,
-            ),
-            **self.given_tools,
-        }
+        return {**builtin_tools(redact=self.redact, settings=self.settings), **self.given_tools}
 
     @property
     def prices_file(self) -> Path:
@@ -167,13 +157,14 @@ class App:
 
     def near(self, query: str, texts: Iterable[str]) -> Mapping[str, float]:
         """The similarity of texts to a query, by the configured embedder. Raises `Unavailable`."""
+        return self._vectors.similarities(query, texts)
+
+    @cached_property
+    def _vectors(self) -> VectorFile:
         from holdfast.adapters.embeddings import VectorFile, open_embedder
 
-        if "vectors" not in self.__dict__:
-            embedder = self.given_embedder or open_embedder(self.settings.embeddings)
-            self.__dict__["vectors"] = VectorFile(self.home / "vectors", embedder)
-        vectors: VectorFile = self.__dict__["vectors"]
-        return vectors.similarities(query, texts)
+        embedder = self.given_embedder or open_embedder(self.settings.embeddings)
+        return VectorFile(self.home / "vectors", embedder)
 
     def workshop(self) -> Workshop:
         from holdfast.adapters.tools import check_arguments

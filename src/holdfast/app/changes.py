@@ -8,18 +8,17 @@ go to that person's terminal and into no record.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.adapters.diffs import FileChange, changed_files, patch
+from holdfast.adapters.diffs import changed_files, patch
 from holdfast.adapters.git import Git, GitFailed
 from holdfast.adapters.repository import Repository
 from holdfast.app import App
-from holdfast.engine.attempts import AttemptRecord, attempt_record
+from holdfast.engine.attempts import attempt_record
 from holdfast.engine.rows import need
 from holdfast.errors import HoldfastError, NotFound, Refused
-from holdfast.store import Tx
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +28,6 @@ class Changes:
     git: Git
     before: str
     after: str
-
-    def files(self) -> tuple[FileChange, ...]:
-        return changed_files(self.git, self.before, self.after)
 
     def patch(self) -> bytes:
         return patch(self.git, self.before, self.after)
@@ -50,10 +46,7 @@ def changes(app: App, what: str) -> Changes:
 
 def stat(found: Changes) -> list[dict[str, Any]]:
     """The changed files as JSON objects; the counts of a binary file are null."""
-    return [
-        {"path": each.path, "status": each.status, "added": each.added, "removed": each.removed}
-        for each in found.files()
-    ]
+    return [asdict(each) for each in changed_files(found.git, found.before, found.after)]
 
 
 def diffstat(app: App, what: str) -> list[dict[str, Any]] | None:
@@ -65,32 +58,29 @@ def diffstat(app: App, what: str) -> list[dict[str, Any]] | None:
 
 
 def _of_goal(app: App, goal: int) -> Changes:
-    row = app.engine.read(_goal, goal)
+    row = app.engine.read(need, "goal", id=goal)
     repository = Repository.open(Path(row["repository"]))
     before, after = row["base_commit"] or row["base_tree"], row["branch_commit"]
     return _known(Changes(git=repository.git, before=before, after=after or before), f"goal {goal}")
 
 
 def _of_attempt(app: App, name: str) -> Changes:
-    """From the task's private directory; where that is gone, from the commit that was kept."""
+    """From its take's base to its last done step, in the task's private directory; where that is
+    gone, to the commit that was kept."""
     record = app.engine.read(attempt_record, name, verify=False)
     git_dir = app.home / "tasks" / str(record.fence.task) / "git"
     if git_dir.is_dir():
-        made = Changes(git=Git(git_dir=git_dir), before=record.base_tree, after=_last_tree(record))
+        done = [step.tree_after for step in record.steps if step.state == "done"]
+        last = next(filter(None, reversed(done)), record.base_tree)
+        made = Changes(git=Git(git_dir=git_dir), before=record.base_tree, after=last)
         return _known(made, f"attempt {name}")
     outcome = record.outcome
     if outcome is None or not outcome.commit:
         raise NotFound(f"the files of attempt {name} are gone", hint="holdfast attempt show")
-    row = app.engine.read(_goal, record.fence.goal)
+    row = app.engine.read(need, "goal", id=record.fence.goal)
     repository = Repository.open(Path(row["repository"]))
     made = Changes(git=repository.git, before=record.base_tree, after=outcome.commit)
     return _known(made, f"attempt {name}")
-
-
-def _last_tree(record: AttemptRecord) -> str:
-    """The tree of the attempt's last done step, or the one its take began with."""
-    trees = [step.tree_after for step in record.steps if step.state == "done" and step.tree_after]
-    return trees[-1] if trees else record.base_tree
 
 
 def _known(found: Changes, what: str) -> Changes:
@@ -100,7 +90,3 @@ def _known(found: Changes, what: str) -> Changes:
     except GitFailed as error:
         raise NotFound(f"git no longer has the files of {what}") from error
     return found
-
-
-def _goal(tx: Tx, goal: int) -> Any:
-    return need(tx, "goal", id=goal)

@@ -1,4 +1,4 @@
-"""Previewing, steering and comparing bundles: what the `context` verbs do.
+"""Previewing, steering and comparing bundles: what the `desk` builds on.
 
 A preview calls what an attempt calls, on the same base, so its hash is the hash that the attempt
 will record. A take that has begun keeps its bundle: its preview is the recorded one.
@@ -6,7 +6,6 @@ will record. A take that has begun keeps its bundle: its preview is the recorded
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from difflib import unified_diff
 from hashlib import sha256
@@ -21,16 +20,7 @@ from holdfast.context.tokens import count_tokens
 from holdfast.domain.model import ContextOptions
 from holdfast.engine.attempts import attempt_record
 from holdfast.engine.listing import task_row
-from holdfast.engine.steering import (
-    IndexPage,
-    approve,
-    get_index,
-    history,
-    next_claim,
-    put_index,
-    steer,
-    steers_of,
-)
+from holdfast.engine.steering import next_claim, steer, steers_of
 from holdfast.errors import Refused
 from holdfast.store import Tx
 from holdfast.worker.gather import gather
@@ -53,7 +43,7 @@ def preview(
     claim, _ = app.engine.read(next_claim, task)
     if tokens is not None:  # 0 stands for the settings' size there; here nothing fits into it
         options = replace(options or claim.spec.policy.context, tokens=tokens or 1)
-    bundle, content, recorded = _next(app, task, options)
+    bundle, content, recorded = next_bundle(app, task, options)
     return {
         "type": "context",
         "task": task,
@@ -100,36 +90,6 @@ def decide(
     )
 
 
-def accept(
-    app: App,
-    task: int,
-    *,
-    pins: Sequence[str],
-    excludes: Sequence[str],
-    author: str,
-    reason: str,
-    once: bool = False,
-) -> Json:
-    """Approve a whole choice; records the hash of the preview that it was made on."""
-    _, content, _ = _next(app, task)
-    app.engine.call(
-        approve,
-        task,
-        pins=[app.redact(source) for source in pins],
-        excludes=[app.redact(source) for source in excludes],
-        author=app.redact(author),
-        reason=app.redact(reason),
-        bundle_sha256=sha256(content).hexdigest(),
-        once=once,
-    )
-    return preview(app, task)
-
-
-def decisions(app: App, task: int) -> Json:
-    """Who decided what about a task's context, oldest first."""
-    return {"type": "steers", "task": task, "steers": app.engine.read(history, task)}
-
-
 def compare(app: App, left: str, right: str) -> Json:
     """Two bundles, each an attempt such as 3.1 or a task such as 3: items and text that differ."""
     one, other = _named(app, left), _named(app, right)
@@ -138,13 +98,8 @@ def compare(app: App, left: str, right: str) -> Json:
     for source in sorted({*before, *after}):
         was, now = before.get(source), after.get(source)
         if _without_place(was, one) != _without_place(now, other):
-            changes.append(
-                {
-                    "source": source,
-                    "before": None if was is None else msgspec.to_builtins(was),
-                    "after": None if now is None else msgspec.to_builtins(now),
-                }
-            )
+            sides = {"before": msgspec.to_builtins(was), "after": msgspec.to_builtins(now)}
+            changes.append({"source": source, **sides})
     lines = unified_diff(
         one.user.splitlines(), other.user.splitlines(), left, right, lineterm="", n=1
     )
@@ -163,23 +118,13 @@ def _without_place(item: Item | None, bundle: Bundle) -> tuple[Item, str] | None
     return replace(item, at=0), bundle.user[item.at : item.at + item.chars]
 
 
-def index(app: App, goal: int) -> Json:
-    """A goal's INDEX.md, its version, and whether it is stale."""
-    page: IndexPage = app.engine.read(get_index, goal)
-    return {"type": "index", "goal": goal, **msgspec.to_builtins(page)}
-
-
-def write_index(app: App, goal: int, text: str, *, version: int, author: str) -> Json:
-    """Write the next version over `version`; raises `Stale` when another was first."""
-    app.engine.call(put_index, goal, app.redact(text), version=version, author=app.redact(author))
-    return index(app, goal)
-
-
-def _next(app: App, task: int, options: ContextOptions | None = None) -> tuple[Bundle, bytes, bool]:
+def next_bundle(
+    app: App, task: int, options: ContextOptions | None = None
+) -> tuple[Bundle, bytes, bool]:
     """The bundle of the next attempt with its bytes, and whether it is recorded already."""
     claim, digest = app.engine.read(next_claim, task)
     if digest and options in (None, claim.spec.policy.context):
-        content = app.engine.read(_blob, digest)
+        content = app.engine.read(Tx.get, digest)
         return msgspec.json.decode(content, type=Bundle), content, True
     shop = app.workshop()
     repository = shop.repository(claim)
@@ -190,9 +135,5 @@ def _next(app: App, task: int, options: ContextOptions | None = None) -> tuple[B
 
 def _named(app: App, name: str) -> Bundle:
     if name.isascii() and name.isdigit():
-        return _next(app, int(name))[0]
+        return next_bundle(app, int(name))[0]
     return msgspec.json.decode(app.engine.read(attempt_record, name).bundle, type=Bundle)
-
-
-def _blob(tx: Tx, digest: str) -> bytes:
-    return tx.get(digest)

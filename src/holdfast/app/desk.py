@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from holdfast.app import context
 from holdfast.context.steer import named
 from holdfast.domain.model import ContextOptions, Strategy
-from holdfast.engine import links, schedule
-from holdfast.engine.steering import next_claim
+from holdfast.engine import links, schedule, steering
 from holdfast.errors import Refused
 
 if TYPE_CHECKING:
@@ -67,16 +69,8 @@ class Desk:
 
         `manual` names sources (a file, a task's number) that are pinned. Sizes are tokens.
         """
-        found = self.preview(
-            task_id,
-            {
-                "mode": "curated",
-                "include_plan": include_plan,
-                "include_deps": include_deps,
-                "k": k,
-                "manual": tuple(manual or ()),
-            },
-        )
+        wished = {"include_plan": include_plan, "include_deps": include_deps, "k": k}
+        found = self.preview(task_id, {"mode": "curated", **wished, "manual": tuple(manual or ())})
         sections = [
             {
                 "source": item["source"],
@@ -107,10 +101,9 @@ class Desk:
         """What the task's next attempt gets; `changes` to its options try something else."""
         if not changes:
             return context.preview(self._app, task_id)
-        claim, _ = self._app.engine.read(next_claim, task_id)
-        return context.preview(
-            self._app, task_id, options=with_changes(claim.spec.policy.context, changes)
-        )
+        claim, _ = self._app.engine.read(steering.next_claim, task_id)
+        options = with_changes(claim.spec.policy.context, changes)
+        return context.preview(self._app, task_id, options=options)
 
     def approve(
         self,
@@ -122,20 +115,26 @@ class Desk:
         reason: str,
         once: bool = False,
     ) -> Json:
-        """Record a whole choice of pins and exclusions; answers the preview that follows."""
-        return context.accept(
-            self._app,
+        """Record a whole choice of pins and exclusions, with the hash of the preview that it was
+        made on; answers the preview that follows."""
+        _, content, _ = context.next_bundle(self._app, task_id)
+        redact = self._app.redact
+        self._app.engine.call(
+            steering.approve,
             task_id,
-            pins=[source_of(one) for one in pins],
-            excludes=[source_of(one) for one in excludes],
-            author=author,
-            reason=reason,
+            pins=[redact(source_of(one)) for one in pins],
+            excludes=[redact(source_of(one)) for one in excludes],
+            author=redact(author),
+            reason=redact(reason),
+            bundle_sha256=sha256(content).hexdigest(),
             once=once,
         )
+        return context.preview(self._app, task_id)
 
-    def history(self, task_id: int) -> Json:
-        """Who decided what about a task's context, oldest first."""
-        return context.decisions(self._app, task_id)
+    def history(self, task_id: int | None = None) -> Json:
+        """Who decided what about a task's context, or about any task's, oldest first."""
+        found = self._app.engine.read(steering.history, task_id)
+        return {"type": "steers", "task": task_id, "steers": found}
 
     def compare(self, left: str, right: str) -> Json:
         """Two bundles, each an attempt such as 3.1 or a task such as 3."""
@@ -143,11 +142,14 @@ class Desk:
 
     def get_index(self, goal_id: int) -> Json:
         """A goal's INDEX.md, its version, and whether it is stale."""
-        return context.index(self._app, goal_id)
+        page = self._app.engine.read(steering.get_index, goal_id)
+        return {"type": "index", "goal": goal_id, **msgspec.to_builtins(page)}
 
     def put_index(self, goal_id: int, text: str, *, version: int, author: str) -> Json:
         """Write the next version over `version`; raises `Stale` when another was first."""
-        return context.write_index(self._app, goal_id, text, version=version, author=author)
+        written, who = self._app.redact(text), self._app.redact(author)
+        self._app.engine.call(steering.put_index, goal_id, written, version=version, author=who)
+        return self.get_index(goal_id)
 
 
 def with_changes(own: ContextOptions, changes: Mapping[str, Any]) -> ContextOptions:

@@ -79,17 +79,13 @@ class Wish:
 
 def policy(settings: Settings, calls: str = "native") -> Policy:
     """The policy of a task as the settings have it."""
-    if settings.slots < 1:
-        raise Refused(f"slots is {settings.slots}; it must be at least 1")
-    for name in ("max_turns", "attempt_s"):
-        if getattr(settings, name) < 0:
-            raise Refused(f"{name} is {getattr(settings, name)}; 0 means by the task's tier")
+    _at_least(1, settings, "slots")
+    _at_least(0, settings, "max_turns", "attempt_s", why="0 means by the task's tier")
+    _at_least(0, settings, "budget_usd", "budget_tokens", why="0 means no limit")
     if settings.on_failure not in get_args(OnFailure):
         raise Refused(f"on_failure is {settings.on_failure!r}", hint="keep or undo")
     resolved(ContextOptions(), settings, settings.model)
-    for name in ("budget_usd", "budget_tokens"):
-        if getattr(settings, name) < 0:
-            raise Refused(f"{name} is {getattr(settings, name)}; 0 means no limit")
+    by_tier = {tier: getattr(settings, f"model_{tier}", "") for tier in get_args(Tier)}
     return Policy(
         max_turns=settings.max_turns,
         max_attempts=settings.max_attempts,
@@ -103,11 +99,7 @@ def policy(settings: Settings, calls: str = "native") -> Policy:
         backoff_ms=settings.backoff_ms,
         backoff_ms_max=settings.backoff_ms_max,
         calls="json" if calls == "json" else "native",
-        models={
-            tier: models
-            for tier in get_args(Tier)
-            if (models := getattr(settings, f"model_{tier}", ""))
-        },
+        models={tier: models for tier, models in by_tier.items() if models},
         on_failure="undo" if settings.on_failure == "undo" else "keep",
     )
 
@@ -119,11 +111,8 @@ def planning(settings: Settings) -> Planning:
         raise Refused(f"plan_tasks_min is {least} and plan_tasks_max {most}; no plan can be both")
     if settings.plan_levels not in (1, 2):
         raise Refused(f"plan_levels is {settings.plan_levels}; it is 1 or 2")
-    for name in ("unit_files_max", "unit_chars_max"):
-        if getattr(settings, name) < 1:
-            raise Refused(f"{name} is {getattr(settings, name)}; it must be at least 1")
-    if settings.plan_rounds < 0:
-        raise Refused(f"plan_rounds is {settings.plan_rounds}; it must be at least 0")
+    _at_least(1, settings, "unit_files_max", "unit_chars_max")
+    _at_least(0, settings, "plan_rounds")
     return Planning(
         tasks_min=least,
         tasks_max=most,
@@ -132,6 +121,12 @@ def planning(settings: Settings) -> Planning:
         unit_chars_max=settings.unit_chars_max,
         rounds=settings.plan_rounds,
     )
+
+
+def _at_least(least: int, settings: Settings, *names: str, why: str = "") -> None:
+    for name in names:
+        if (value := getattr(settings, name)) < least:
+            raise Refused(f"{name} is {value}; {why or f'it must be at least {least}'}")
 
 
 def home_for(start: Path, configured: str = "") -> Path:
@@ -178,7 +173,8 @@ async def start(app: App, wish: Wish) -> int:
     base_tree = repository.tree_of(head) if head else repository.empty_tree()
     dirty = repository.dirty()
     if dirty:
-        note(app, f"works from HEAD; left out: {', '.join(dirty[:5])}{_more(dirty)}")
+        more = f" and {len(dirty) - 5} more" if len(dirty) > 5 else ""
+        note(app, f"works from HEAD; left out: {', '.join(dirty[:5])}{more}")
     return app.engine.call(
         submit,
         GoalSpec(
@@ -271,31 +267,14 @@ def _plan(wish: Wish) -> PlanSpec:
     checks = tuple(read_check(line).line for line in wish.checks)
     if wish.plan is not None:
         return read_plan(wish.plan, policy=wish.policy, checks=checks)
-    if wish.planning is not None:
-        asks = _planning_task(wish, wish.planning, checks)
-        return PlanSpec(tasks=(asks,), source="planning")
     task = TaskSpec(
-        key="task",
-        title=wish.text,
-        prompt=wish.text,
-        checks=checks,
-        tier=wish.tier,
-        priority=wish.priority,
-        policy=wish.policy,
+        key="task", title=wish.text, prompt=wish.text, checks=checks, policy=wish.policy
     )
-    return PlanSpec(tasks=(task,))
-
-
-def _planning_task(wish: Wish, rules: Planning, checks: tuple[str, ...]) -> TaskSpec:
-    return TaskSpec(
-        key="planning",
-        title="Plan the goal",
-        prompt=wish.text,
-        kind="plan",
-        checks=checks,
-        policy=wish.policy,
-        planning=replace(rules, review=wish.review, strategy=wish.strategy),
-    )
+    if wish.planning is None:
+        return PlanSpec(tasks=(replace(task, tier=wish.tier, priority=wish.priority),))
+    rules = replace(wish.planning, review=wish.review, strategy=wish.strategy)
+    asks = replace(task, key="planning", title="Plan the goal", kind="plan", planning=rules)
+    return PlanSpec(tasks=(asks,), source="planning")
 
 
 def _without_secrets(app: App, plan: PlanSpec) -> PlanSpec:
@@ -312,19 +291,14 @@ def _without_secrets(app: App, plan: PlanSpec) -> PlanSpec:
                     hint="put it into a file of the repository's ignored ones and read it there",
                     code="secret_in_command",
                 )
-    tasks = (
-        replace(
-            task,
-            prompt=app.redact(task.prompt),
-            title=app.redact(task.title),
-            context=app.redact(task.context),
-            success_criteria=tuple(map(app.redact, task.success_criteria)),
-            file_hints=tuple(
-                replace(hint, reason=app.redact(hint.reason)) for hint in task.file_hints
-            ),
-        )
-        for task in plan.tasks
-    )
+    tasks = []
+    for task in plan.tasks:
+        hints = (replace(hint, reason=app.redact(hint.reason)) for hint in task.file_hints)
+        texts: dict[str, Any] = {
+            name: app.redact(getattr(task, name)) for name in ("prompt", "title", "context")
+        }
+        criteria = tuple(map(app.redact, task.success_criteria))
+        tasks.append(replace(task, **texts, success_criteria=criteria, file_hints=tuple(hints)))
     return replace(plan, tasks=tuple(tasks))
 
 
@@ -369,10 +343,6 @@ async def _check_model(app: App, name: str, budget: Budget) -> None:
 def note(app: App, text: str) -> None:
     """Tell whoever watches this process."""
     app.sink.show(Progress(kind="note", goal=0, task="", text=text))
-
-
-def _more(names: Sequence[str]) -> str:
-    return f" and {len(names) - 5} more" if len(names) > 5 else ""
 
 
 def resumable(tx: Tx) -> list[int]:

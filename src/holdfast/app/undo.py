@@ -16,14 +16,14 @@ from holdfast.store import Tx
 
 def what_if(app: App, goal: int) -> dict[str, Any]:
     """What undoing a goal would walk back, without doing it."""
-    row, tasks = app.engine.read(_goal, goal), app.engine.read(_to_undo, goal)
+    row, tasks = app.engine.read(_goal, goal), app.engine.read(to_undo, goal)
     repository = Repository.open(Path(row["repository"]))
     _unchanged(repository, row)
     return {
         "type": "undo",
         "goal": goal,
         "dry_run": True,
-        "tasks": tasks,
+        "tasks": [task["key"] for task in tasks],
         "files": repository.changed(row["branch_commit"], row["base_commit"])
         if row["base_commit"]
         else repository.files(row["branch_commit"]),
@@ -79,7 +79,3 @@ def _goal(tx: Tx, goal: int) -> Any:
     if row is None:
         raise Refused(f"there is no goal {goal}", hint="holdfast goal list")
     return row
-
-
-def _to_undo(tx: Tx, goal: int) -> list[str]:
-    return [task["key"] for task in to_undo(tx, goal)]

@@ -17,9 +17,9 @@ from holdfast.adapters.repository import BlamedLine, Repository
 from holdfast.agent.chain import Move
 from holdfast.app import STORE_NAME, App
 from holdfast.context.bundle import Bundle
-from holdfast.domain.model import StepRow
 from holdfast.engine.attempts import AttemptRecord, attempt_record
 from holdfast.engine.outlook import usage
+from holdfast.engine.rows import need
 from holdfast.errors import NotFound, Refused
 from holdfast.store import Tx, open_reader
 from holdfast.trace.report import context
@@ -37,12 +37,8 @@ def why_line(app: App, path: str, line: int, *, goal: int = 0, rev: str = "") ->
             f"{path} has no line {line} on {row['branch']}", hint="PATH is relative to the top"
         )
     trailers = _TRAILER.findall(repository.commit_message(blamed.commit))
-    found: dict[str, Any] = {
-        "path": path,
-        "line": line,
-        "text": app.redact(blamed.text),
-        "commit": blamed.commit,
-    }
+    text = app.redact(blamed.text)
+    found = {"path": path, "line": line, "text": text, "commit": blamed.commit}
     if not trailers:
         return {**found, "attempt": None, "note": "this line is older than the goal"}
     record = app.engine.read(attempt_record, trailers[-1])  # the text above may say anything
@@ -115,20 +111,12 @@ def _step_of(app: App, record: AttemptRecord, blamed: BlamedLine) -> str | None:
     git = Git(git_dir=git_dir)
     writer: str | None = None
     before = _copies(git, record.base_tree, blamed)
-    for step in _writing(record):
-        now = _copies(git, step.tree_after, blamed)
-        if now > before:
-            writer = step.key
-        before = now
+    for step in record.steps:
+        if step.state == "done" and step.tree_after and step.tree_after != step.tree_before:
+            now = _copies(git, step.tree_after, blamed)
+            writer = step.key if now > before else writer
+            before = now
     return writer
-
-
-def _writing(record: AttemptRecord) -> list[StepRow]:
-    return [
-        step
-        for step in record.steps
-        if step.state == "done" and step.tree_after and step.tree_after != step.tree_before
-    ]
 
 
 def _copies(git: Git, tree: str, blamed: BlamedLine) -> int:
@@ -141,10 +129,7 @@ def _copies(git: Git, tree: str, blamed: BlamedLine) -> int:
 
 def _goal(tx: Tx, goal: int) -> Any:
     if goal:
-        row = tx.one("goal.get", id=goal)
-        if row is None:
-            raise NotFound(f"there is no goal {goal}")
-        return row
+        return need(tx, "goal", id=goal)
     rows = tx.all("goal.list")
     if not rows:
         raise NotFound("there is no goal yet")

@@ -43,7 +43,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("diff", "holdfast.cli.diff", "what a goal or an attempt changed in files"),
     Command("undo", "holdfast.cli.undo", "walk a goal's work back, verified by tree hash"),
     Command("replay", "holdfast.cli.replay", "run an attempt again from its record, offline"),
-    Command("goal", "holdfast.cli.goal", "list, show or cancel goals"),
+    Command("goal", "holdfast.cli.goal", "list, show, cancel or reopen goals"),
     Command("plan", "holdfast.cli.plan", "list, show, export, pause or resume plans"),
     Command("task", "holdfast.cli.task", "list or show tasks, force one past a requirement"),
     Command("link", "holdfast.cli.link", "what requires or refers to what, and what blocks what"),

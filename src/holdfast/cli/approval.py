@@ -15,9 +15,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.cli.common import add_place, opened
+from holdfast.cli.common import add_place, need_number, opened
 from holdfast.cli.console import Console
-from holdfast.cli.goal import need_number
 from holdfast.engine import signal
 from holdfast.engine.listing import plans, waiting
 from holdfast.errors import Refused
@@ -34,7 +33,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console, quiet=True) as app:
         rows = app.engine.read(waiting)
         if arguments.verb == "list":
-            _list(console, rows, [one for one in app.engine.read(plans) if _open(one)])
+            proposed = [one for one in app.engine.read(plans) if one["state"] == "proposed"]
+            _list(console, rows, proposed)
             return 0
         number = need_number(arguments.task, "task")
         found = next((row for row in rows if row["task"] == number), None)
@@ -44,21 +44,15 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             raise Refused("what is the answer?", hint='"redo", or say what happened')
         key = f"{found['step']}/answer#{found['generation']}"
         app.engine.call(signal, number, key, app.redact(arguments.answer.strip()))
-    if console.json:
-        console.emit({"type": "answered", "task": number, "goal": found["goal"]})
+    console.emit({"type": "answered", "task": number, "goal": found["goal"]})
     console.say(f"recorded; go on with: holdfast resume {found['goal']}")
     return 0
-
-
-def _open(plan: Mapping[str, Any]) -> bool:
-    return bool(plan["state"] == "proposed")
 
 
 def _list(
     console: Console, tasks: Sequence[Mapping[str, Any]], proposed: Sequence[Mapping[str, Any]]
 ) -> None:
-    if console.json:
-        console.emit({"type": "approvals", "approvals": tasks, "plans": proposed})
+    console.emit({"type": "approvals", "approvals": tasks, "plans": proposed})
     for task in tasks:
         console.say(f"task {task['task']} (goal {task['goal']}): {task['title']}")
         console.say(f"  {task['reason']}: {task['evidence']}")

@@ -31,19 +31,15 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             rows = [
                 one for task in app.engine.read(tasks, arguments.goal) for one in task["attempts"]
             ]
-            if console.json:
-                console.emit({"type": "attempts", "attempts": rows})
-            else:
-                console.show(pages.attempts(console.page(), rows))
+            console.emit({"type": "attempts", "attempts": rows})
+            console.show(pages.attempts, rows)
             return 0
         found = app.engine.read(attempt, *parse_attempt(arguments.attempt))
         found["changes"] = diffstat(app, found["attempt"]) if found["bundle"] else []
         now_ms = app.clock.now_ms()
-    if console.json:
-        console.emit({"type": "attempt", **found})
-        return 0
+    console.emit({"type": "attempt", **found})
     if arguments.journal:
-        console.show(attempt_page.journal(console.page(), found))
+        console.show(attempt_page.journal, found)
     else:
-        console.show(attempt_page.attempt(console.page(), found, now_ms))
+        console.show(attempt_page.attempt, found, now_ms)
     return 0

@@ -23,9 +23,10 @@ from holdfast.cli.pages import (
 
 SHOWN_CHARS = 160
 SAID_LINES_MAX = 4
+CUT = ("length", "content_filter")  # a reply that its model did not end by itself
 
 
-def attempt(page: Page, found: Json, now_ms: int) -> Page:
+def attempt(page: Page, found: Json, now_ms: int) -> None:
     """One attempt: header, failure with its evidence, turns, checks, changed files, next steps."""
     _head(page, found, now_ms)
     _failure(page, found)
@@ -45,17 +46,15 @@ def attempt(page: Page, found: Json, now_ms: int) -> Page:
     files(page, found["changes"], indent=2)
     page.blank()
     next_steps(page, _after(found))
-    return page
 
 
-def journal(page: Page, found: Json) -> Page:
+def journal(page: Page, found: Json) -> None:
     """Every step with its request and result, cut to a line."""
     for step in found["journal"]:
         said = f"{step['key']} ({step['kind']}, {step['effect']}) "
         page.row(page.mark(step["state"]), said, (step["state"], look.style(step["state"])))
         page.row(("asked ", "dim"), _short(step["request"]), indent=4)
         page.row(("gave  ", "dim"), _short(step["result"]), indent=4)
-    return page
 
 
 def files(page: Page, found: Sequence[Json] | None, *, indent: int) -> None:
@@ -124,6 +123,7 @@ def _turn(page: Page, turn: Json) -> None:
     page.row(
         (f"turn {turn['turn']}", "bold"),
         ("" if turn.get("state", "done") == "done" else f"  {turn['state']}", "yellow"),
+        (f"  ended by {turn['finish_reason']}" if turn["finish_reason"] in CUT else "", "yellow"),
         right=[(f"{turn['tokens']:>9,} tok  {cost:>8}  {look.span(turn['took_ms']):>7}", "dim")],
         indent=2,
     )

@@ -39,8 +39,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             return _check(store, console)
         case "backup":
             made = care.backup(store, folder, stamp_ms=SystemClock().now_ms())
-            if console.json:
-                console.emit({"type": "backup", "file": str(made), "sound": True})
+            console.emit({"type": "backup", "file": str(made), "sound": True})
             console.say(f"sound, copied to {made}")
             return 0
         case _:
@@ -51,8 +50,7 @@ def _check(store: Path, console: Console) -> int:
     if not store.exists():
         raise NotFound(f"there is no store at {store}")
     problems = care.check(store)
-    if console.json:
-        console.emit({"type": "check", "sound": not problems, "problems": problems})
+    console.emit({"type": "check", "sound": not problems, "problems": problems})
     for problem in problems:
         console.say(problem)
     console.say("the store is damaged: holdfast restore" if problems else "the store is sound")
@@ -74,16 +72,9 @@ def _restore(arguments: argparse.Namespace, store: Path, folder: Path, console: 
     aside = None
     if not arguments.dry_run:
         aside = care.restore(store, source, stamp_ms=SystemClock().now_ms())
-    if console.json:
-        moved = str(aside) if aside else None
-        console.emit(
-            {
-                "type": "restore",
-                "file": str(source),
-                "moved_aside": moved,
-                "dry_run": arguments.dry_run,
-            }
-        )
+    moved = str(aside) if aside else None
+    names = {"file": str(source), "moved_aside": moved, "dry_run": arguments.dry_run}
+    console.emit({"type": "restore", **names})
     console.say(f"{'would restore' if arguments.dry_run else 'restored'} {source}")
     if aside:
         console.say(f"the store before is at {aside}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli import look
-from holdfast.cli.console import Console
+from holdfast.cli.console import Console, lively
 from holdfast.config import load
 from holdfast.domain.ports import Progress, Sink
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, Refused
 
 if TYPE_CHECKING:
     from holdfast.app import App
+    from holdfast.cli.page import Page
 
 # What is about to be waited for: a live view shows it, a line would be said twice.
 AWAITED = ("asking", "calling", "checking")
@@ -68,6 +68,13 @@ def opened(
         app.close()
 
 
+def need_number(value: int | None, noun: str) -> int:
+    """The number that a verb needs, or a refusal that says how to give it."""
+    if value is None:
+        raise Refused(f"which {noun}?", hint=f"holdfast {noun} list shows their numbers")
+    return value
+
+
 def usage_line(usage: Mapping[str, Any]) -> str:
     """Tokens in words: what went in, how much of it a prompt cache answered, what came out."""
     cached, sent = usage["tokens_cached"], usage["tokens_in"]
@@ -78,20 +85,11 @@ def usage_line(usage: Mapping[str, Any]) -> str:
 def _sink(console: Console, quiet: bool) -> Sink:
     """Lines; on a terminal of a person who runs something, a sink that can also draw."""
     lines = Lines(console, quiet=quiet)
-    if quiet or console.json or not can_draw():
+    if quiet or console.json or not lively(sys.stderr):
         return lines
     from holdfast.cli.live import Tree
 
     return Tree(lines)
-
-
-def can_draw() -> bool:
-    """Whether stderr is a terminal that can move its cursor, and its person wants that."""
-    return (
-        sys.stderr.isatty()
-        and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
-        and not os.environ.get("NO_COLOR")
-    )
 
 
 def watching(app: App, goal: int) -> AbstractContextManager[None]:
@@ -102,10 +100,12 @@ def watching(app: App, goal: int) -> AbstractContextManager[None]:
 
 def show_result(console: Console, result: Mapping[str, Any]) -> None:
     """The end of a run: one JSON object, or a few lines that say what to do next."""
-    if console.json:
-        console.emit(result)
-        return
-    page, spent = console.page(), result["usage"]
+    console.emit(result)
+    console.show(_end, result)
+
+
+def _end(page: Page, result: Mapping[str, Any]) -> None:
+    spent = result["usage"]
     took = f", {look.span(result['ended_ms'] - result['created_ms'])}" if result["ended_ms"] else ""
     end = (result["outcome"], look.style(result["outcome"]))
     page.row(f"goal {result['goal']}: {result['state']}, ", end, took)
@@ -123,7 +123,6 @@ def show_result(console: Console, result: Mapping[str, Any]) -> None:
     branch = f"branch {result['branch']}" if result["commit"] else "nothing changed, so no branch"
     page.whole(f"{branch}, {tokens}, {look.money(spent['cost_usd'])}")
     page.whole(_next(result))
-    console.show(page)
 
 
 def _next(result: Mapping[str, Any]) -> str:

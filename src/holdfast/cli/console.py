@@ -10,20 +10,22 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TextIO
 
 from holdfast.domain.plain import plain
 
 if TYPE_CHECKING:
     from holdfast.cli.page import Page
 
+P = ParamSpec("P")
 
-def colours() -> bool:
-    """Whether stdout is a terminal whose person wants colours."""
+
+def lively(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that can colour and move its cursor, whose person wants it."""
     dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
-    return sys.stdout.isatty() and not dumb and not os.environ.get("NO_COLOR")
+    return stream.isatty() and not dumb and not os.environ.get("NO_COLOR")
 
 
 class OutputGone(Exception):
@@ -55,15 +57,20 @@ class Console:
         encoding = (getattr(sys.stdout, "encoding", "") or "ascii").lower()
         return Page(width=width, ascii_only=not encoding.startswith("utf"))
 
-    def show(self, page: Page) -> None:
-        """A page for a person; silent with `--json`."""
+    def show(
+        self, write: Callable[Concatenate[Page, P], None], *args: P.args, **kwargs: P.kwargs
+    ) -> None:
+        """A page for a person, which `write` fills; silent with `--json`."""
         if not self.json:
-            for row in page.lines(colour=colours()):
+            page = self.page()
+            write(page, *args, **kwargs)
+            for row in page.lines(colour=lively(sys.stdout)):
                 _print(row)
 
     def emit(self, value: Mapping[str, Any]) -> None:
-        """One JSON object on a line of its own, flushed, so that streams can be followed."""
-        _print(json.dumps(value, ensure_ascii=True, separators=(",", ":")))
+        """One JSON object on a line of its own; silent without `--json`."""
+        if self.json:
+            _print(json.dumps(value, ensure_ascii=True, separators=(",", ":")))
 
     def note(self, text: str) -> None:
         """Progress, on stderr. Nobody has to listen: work goes on when the terminal is gone."""
@@ -75,8 +82,7 @@ class Console:
 
     def refuse(self, message: str, *, hint: str = "", code: str = "refused", exit_code: int) -> int:
         """An error with its remedy; with `--json` also an object on stdout. Returns `exit_code`."""
-        if self.json:
-            self.emit({"type": "error", "code": code, "message": message, "hint": hint})
+        self.emit({"type": "error", "code": code, "message": message, "hint": hint})
         self.note(f"holdfast: {message}" + (f"\n  {hint}" if hint else ""))
         return exit_code
 

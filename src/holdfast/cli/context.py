@@ -1,5 +1,6 @@
 """Context: what a task's attempt is shown, why, and the say that people have in it.
 
+holdfast context                              every decision that people made, task by task
 holdfast context preview 7 --tokens 4000      what the next attempt of task 7 gets, and why
 holdfast context pin 7 src/app.py --reason "the bug is here"
 holdfast context exclude 7 "Task notes" --reason "outdated"
@@ -27,12 +28,24 @@ from holdfast.app import App
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
 from holdfast.cli.look import line, moment
+from holdfast.errors import Refused
 
-VERBS = ("preview", "pin", "unpin", "exclude", "approve", "diff", "history", "index", "serve")
+VERBS = (
+    "list",
+    "preview",
+    "pin",
+    "unpin",
+    "exclude",
+    "approve",
+    "diff",
+    "history",
+    "index",
+    "serve",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("verb", choices=VERBS)
+    parser.add_argument("verb", nargs="?", choices=VERBS, default="list")
     parser.add_argument(
         "what",
         nargs="?",
@@ -61,10 +74,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         return _serve(arguments, console)
     with opened(arguments, console, quiet=True) as app:
         found = _do(app, arguments)
-    if console.json:
-        console.emit(found)
-    else:
-        _tell(console, found)
+    console.emit(found)
+    _tell(console, found)
     return 0
 
 
@@ -73,12 +84,13 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
     import asyncio
 
     from holdfast.app.goals import make_home
-    from holdfast.app.runs import Runs
     from holdfast.web.context import routes
+    from holdfast.web.runs import Runs
     from holdfast.web.serve import application, serve
 
     def ready(url: str) -> None:
-        console.emit({"type": "serving", "url": url}) if console.json else console.say(url)
+        console.emit({"type": "serving", "url": url})
+        console.say(url)
 
     with opened(arguments, console, must_exist=False) as app:
         make_home(app.home)
@@ -89,34 +101,30 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _do(app: App, arguments: argparse.Namespace) -> Mapping[str, Any]:
-    from holdfast.app import context
+    from holdfast.app.context import decide, preview
 
     who = {"author": arguments.author, "reason": arguments.reason, "once": arguments.once}
+    desk = app.desk
     if arguments.verb == "diff":
-        return context.compare(app, arguments.what, arguments.source)
+        return desk.compare(arguments.what, arguments.source)
+    if arguments.verb == "list":
+        return desk.history()
     number = _number(arguments.what)
     match arguments.verb:
         case "pin" | "exclude":
-            context.decide(app, number, arguments.verb, arguments.source, **who)
+            decide(app, number, arguments.verb, arguments.source, **who)
         case "unpin":
-            context.decide(app, number, "release", arguments.source, **who)
+            decide(app, number, "release", arguments.source, **who)
         case "approve":
-            return context.accept(
-                app, number, pins=arguments.pin, excludes=arguments.exclude, **who
-            )
+            return desk.approve(number, pins=arguments.pin, excludes=arguments.exclude, **who)
         case "history":
-            return context.decisions(app, number)
+            return desk.history(number)
         case "index" if arguments.write is not None:
-            return context.write_index(
-                app,
-                number,
-                _read(arguments.write),
-                version=arguments.version,
-                author=arguments.author,
-            )
+            text, version = _read(arguments.write), arguments.version
+            return desk.put_index(number, text, version=version, author=arguments.author)
         case "index":
-            return context.index(app, number)
-    return context.preview(app, number, tokens=arguments.tokens)
+            return desk.get_index(number)
+    return preview(app, number, tokens=arguments.tokens)
 
 
 def _tell(console: Console, found: Mapping[str, Any]) -> None:
@@ -144,10 +152,13 @@ def _tell(console: Console, found: Mapping[str, Any]) -> None:
                 )
             console.say(found["text"])
         case "steers":
+            if not found["steers"]:
+                console.say("nobody has decided anything; holdfast context preview TASK shows all")
             for row in found["steers"]:
+                of = f"task {row['task_id']}: " if found["task"] is None else ""
                 once = f" (take {row['take']})" if row["take"] else ""
                 console.say(
-                    f"{moment(row['at_ms'])}  {row['verb']} {line(row['source'])}{once}"
+                    f"{moment(row['at_ms'])}  {of}{row['verb']} {line(row['source'])}{once}"
                     f" by {row['author']}: {row['reason']}"
                 )
         case _:
@@ -169,16 +180,12 @@ def _user() -> str:
 
 
 def _number(text: str) -> int:
-    from holdfast.errors import Refused
-
     if not (text.isascii() and text.isdigit()):
         raise Refused(f"{text!r} is no number", hint="holdfast task list shows them")
     return int(text)
 
 
 def _read(path: Path) -> str:
-    from holdfast.errors import Refused
-
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -147,8 +147,7 @@ def _look_and_undo(
         and not found["repeated_tool_calls"]
     )
     console.say("It held." if held else "It did NOT hold; see above.")
-    if console.json:
-        console.emit(found)
+    console.emit(found)
     return 0 if held else 1
 
 

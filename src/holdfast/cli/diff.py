@@ -15,10 +15,10 @@ import sys
 from collections.abc import Iterator
 
 from holdfast.adapters.pager import paged
-from holdfast.app.changes import Changes, changes, stat
+from holdfast.app.changes import changes, stat
 from holdfast.cli import attempt_page
 from holdfast.cli.common import add_place, opened
-from holdfast.cli.console import Console, colours
+from holdfast.cli.console import Console, lively
 from holdfast.cli.page import painted
 
 _STYLES = (("+++ ", "bold"), ("--- ", "bold"), ("diff ", "bold"), ("index ", "dim"))
@@ -35,29 +35,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console, quiet=True) as app:
         found = changes(app, arguments.what)
+    files, patch = stat(found), "" if arguments.stat else found.patch().decode(errors="replace")
     if console.json:
-        text = "" if arguments.stat else found.patch().decode(errors="replace")
         names = {"before": found.before, "after": found.after}
-        console.emit(
-            {"type": "diff", "of": arguments.what, **names, "files": stat(found), "diff": text}
-        )
+        console.emit({"type": "diff", "of": arguments.what, **names, "files": files, "diff": patch})
         return 0
-    page = console.page()
-    attempt_page.files(page, stat(found), indent=0)
-    colour = colours()
-    text = "\n".join(page.lines(colour=colour)) + "\n"
+    page, colour = console.page(), lively(sys.stdout)
+    attempt_page.files(page, files, indent=0)
+    rows = [*page.lines(colour=colour)]
     if not arguments.stat:
-        text += "\n" + "\n".join(lines(found, colour=colour)) + "\n"
+        rows += ["", *lines(patch, colour=colour)]
+    text = "\n".join(rows) + "\n"
     if arguments.no_pager or not sys.stdout.isatty() or not paged(text):
         sys.stdout.write(text)
         sys.stdout.flush()
     return 0
 
 
-def lines(found: Changes, *, colour: bool) -> Iterator[str]:
-    """The unified diff line by line, safe on a terminal."""
+def lines(patch: str, *, colour: bool) -> Iterator[str]:
+    """A unified diff line by line, safe on a terminal."""
     header = True
-    for row in found.patch().decode(errors="replace").split("\n"):
+    for row in patch.split("\n"):
         if row.startswith("diff --git "):
             header = True
         elif row.startswith("@@"):

@@ -26,8 +26,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console, must_exist=False, flags=flags, quiet=True) as app:
         found = examine(app, Path(arguments.repo).expanduser())
     worst = any(finding["level"] == "problem" for finding in found)
-    if console.json:
-        console.emit({"type": "doctor", "healthy": not worst, "findings": found})
+    console.emit({"type": "doctor", "healthy": not worst, "findings": found})
     for finding in found:
         console.say(f"{finding['level']:<8} {finding['name']:<11} {finding['text']}")
         if finding["remedy"]:

@@ -40,10 +40,8 @@ async def _stream(app: App, arguments: argparse.Namespace, console: Console) -> 
         page = app.engine.read(events, goal=arguments.goal, after=after, limit=PAGE)
         for event in page:
             after = event["seq"]
-            if console.json:
-                console.emit(event)
-            else:
-                console.say(line(event))
+            console.emit(event)
+            console.say(line(event))
         if page:
             continue
         if not arguments.follow:

@@ -1,5 +1,6 @@
 """Links between tasks: what requires, refers to, duplicates or relates to what.
 
+holdfast link                            every link
 holdfast link list 7                     incoming and outgoing links, and what blocks it
 holdfast link add 7 4 --kind requires    task 7 requires task 4 (kinds: requires, refers, …)
 holdfast link remove 7 4 --kind refers
@@ -9,17 +10,25 @@ holdfast link schedule 2                 the order in which the tasks of plan 2 
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
-from holdfast.cli.common import add_place, opened
+from holdfast.cli.common import add_place, need_number, opened
 from holdfast.cli.console import Console
-from holdfast.cli.goal import need_number
-from holdfast.engine.links import KINDS, blockers, create_link, delete_link, list_links
+from holdfast.engine.links import (
+    KINDS,
+    all_links,
+    blockers,
+    create_link,
+    delete_link,
+    list_links,
+)
 from holdfast.engine.schedule import requires_dag_schedule
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("verb", choices=("list", "add", "remove", "schedule"))
-    parser.add_argument("task", type=int, help="the task's number; the plan's for schedule")
+    verbs = ("list", "add", "remove", "schedule")
+    parser.add_argument("verb", nargs="?", choices=verbs, default="list")
+    parser.add_argument("task", nargs="?", type=int, help="the task's number; a plan's to schedule")
     parser.add_argument("other", nargs="?", type=int, help="the task it points to")
     add_place(parser)
     parser.add_argument("--kind", default="refers", metavar="KIND", help=", ".join(KINDS))
@@ -30,13 +39,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console, quiet=True) as app:
+        if arguments.verb == "list" and arguments.task is None:
+            return _list(console, app.engine.read(all_links))
+        need_number(arguments.task, "plan" if arguments.verb == "schedule" else "task")
         if arguments.verb == "schedule":
             found = app.engine.read(
                 requires_dag_schedule, arguments.task, strategy=arguments.strategy
             )
-            if console.json:
-                console.emit({"type": "schedule", "plan": arguments.task, **found})
-                return 0
+            console.emit({"type": "schedule", "plan": arguments.task, **found})
             console.say("order: " + " ".join(str(task) for task in found["order"]))
             for task, others in found["blocked"].items():
                 console.say(f"  {task} waits for {', '.join(str(other) for other in others)}")
@@ -53,14 +63,21 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             app.engine.call(change, arguments.task, other, arguments.kind)
         found = app.engine.read(list_links, arguments.task)
         found["blocked_by"] = app.engine.read(blockers, arguments.task)
-    if console.json:
-        console.emit({"type": "links", "task": arguments.task, **found})
-        return 0
-    for way in ("outgoing", "incoming"):
+    console.emit({"type": "links", "task": arguments.task, **found})
+    for way, arrow in (("outgoing", "→"), ("incoming", "←")):
         for link in found[way]:
-            arrow = "→" if way == "outgoing" else "←"
             console.say(f"{arrow} {link['kind']} {link['task']} {link['key']} ({link['state']})")
     for other in found["blocked_by"]:
         path = " → ".join(str(task) for task in other["path"])
         console.say(f"blocked by {other['key']} ({other['why']}): {path}")
+    return 0
+
+
+def _list(console: Console, found: list[dict[str, Any]]) -> int:
+    console.emit({"type": "links", "task": None, "links": found})
+    if not found:
+        console.say("no task is linked to another; holdfast link add --help")
+    for link in found:
+        ends = [f"{link[f'{end}_id']} {link[f'{end}_key']}" for end in ("from", "to")]
+        console.say(f"{ends[0]} {link['kind']} {ends[1]} ({link['to_state']})")
     return 0

@@ -2,7 +2,7 @@
 
     holdfast lisp eval -e '(+ 1 2)'            one program in a walled process; or a file, or -
     holdfast lisp eval f.lisp --data rows.json inputs are read as data/name in the program
-    holdfast lisp repl                         definitions stay; *1 *2 *3 are the last results
+    holdfast lisp [repl]                       definitions stay; *1 *2 *3 are the last results
     holdfast lisp manual                       forms, built-ins and limits, as docs/lisp.md
     holdfast lisp cases cases.json --json      {"passed": n, "failed": […], "skipped": n}
 
@@ -30,7 +30,8 @@ LEVELS = ("none", "rlimits", "seccomp", "landlock+seccomp")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    parser.set_defaults(verb="repl", wall_s=None, loop_iterations=None, fuel=None)
     run = verbs.add_parser("eval", help="run one program")
     run.add_argument("file", nargs="?", help="a file, or - for standard input")
     run.add_argument("-e", dest="source", help="the program itself")
@@ -54,13 +55,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    if arguments.verb == "eval":
-        return evaluate(arguments, console)
-    if arguments.verb == "manual":
-        return manual(console)
-    if arguments.verb == "repl":
-        return repl(arguments, console)
-    return cases(arguments, console)
+    verbs = {"eval": evaluate, "manual": manual, "repl": repl, "cases": cases}
+    return verbs[arguments.verb](arguments, console)
 
 
 def limits_of(arguments: argparse.Namespace) -> Limits:
@@ -84,19 +80,14 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> int:
     context = _data(arguments.data)
     with SandboxPool(1, limits_of(arguments), require=arguments.wall) as pool:
         result = pool.run(source, context=context)
-    if console.json:
-        console.emit(report(result))
-    else:
-        _show(result, console)
+    _tell(result, console)
     return 0 if result.ok else 1
 
 
 def _source(arguments: argparse.Namespace) -> str:
     if (arguments.source is None) == (arguments.file is None):
         raise Refused("give a program with -e, or a file", hint="holdfast lisp eval -e '(+ 1 2)'")
-    if arguments.source is not None:
-        return str(arguments.source)
-    return _read(arguments.file)
+    return _read(arguments.file) if arguments.source is None else str(arguments.source)
 
 
 def _read(name: str) -> str:
@@ -141,7 +132,10 @@ def report(result: Result) -> dict[str, Any]:
     }
 
 
-def _show(result: Result, console: Console) -> None:
+def _tell(result: Result, console: Console) -> None:
+    if console.json:  # then nothing is on stderr either
+        console.emit(report(result))
+        return
     for text in result.prints:
         console.say(text)
     for warning in result.warnings:
@@ -168,13 +162,11 @@ def _text(value: Any) -> str:
         ACTIVE.reset(token)
 
 
-def manual(console: Console) -> int:
+def manual(arguments: argparse.Namespace, console: Console) -> int:
     from holdfast.lang.manual import manual as page
 
-    if console.json:
-        console.emit({"manual": page()})
-    else:
-        console.say(page().rstrip("\n"))
+    console.emit({"manual": page()})
+    console.say(page().rstrip("\n"))
     return 0
 
 
@@ -189,12 +181,11 @@ def cases(arguments: argparse.Namespace, console: Console) -> int:
     except ValueError as error:
         raise Refused(f"{arguments.file} holds no cases: {error}") from error
     outcome = runner.run_cases(found, limits=limits_of(arguments))
-    if not console.json:
-        for each in outcome["failed"]:
-            console.say(f"{each['expr']}")
-            console.say(f"  expected {json.dumps(each['expected'], ensure_ascii=False)}")
-            console.say(f"  got      {json.dumps(each['got'], ensure_ascii=False)}")
-    console.emit(outcome)
+    for each in outcome["failed"]:
+        console.say(f"{each['expr']}")
+        console.say(f"  expected {json.dumps(each['expected'], ensure_ascii=False)}")
+        console.say(f"  got      {json.dumps(each['got'], ensure_ascii=False)}")
+    Console(json=True).emit(outcome)  # a person reads the counts there too
     return 0 if not outcome["failed"] else 1
 
 
@@ -221,10 +212,7 @@ def repl(arguments: argparse.Namespace, console: Console) -> int:
             if not source.strip():
                 continue
             result = run_program(source, memory=memory, history=history, limits=limits, cache=cache)
-            if console.json:
-                console.emit(report(result))
-            else:
-                _show(result, console)
+            _tell(result, console)
         except KeyboardInterrupt:
             if not interactive:
                 raise

@@ -13,11 +13,11 @@ process that is killed leaves a usable terminal.
 from __future__ import annotations
 
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console, Group
+from rich.console import Console, Group, OverflowMethod
 from rich.control import Control
 from rich.live import Live
 from rich.text import Text
@@ -215,17 +215,13 @@ class _Pen:
         lines = [self._row(name, [(found.state, look.style(found.state)), (f"  {took}", "dim")])]
         spent = found.usage
         usd = None if spent.cost_nusd is None else spent.cost_nusd / 1e9
-        words = look.count(spent.tokens, "token")
-        if found.budget_tokens:
-            words += f" of {found.budget_tokens:,}"
-        words += f", {look.money(usd)}"
-        if found.budget_usd:
-            words += f" of {look.money(found.budget_usd)}"
-        done = sum(task.state == "succeeded" for task in tasks)
+        tokens_max = f" of {found.budget_tokens:,}" if found.budget_tokens else ""
+        usd_max = f" of {look.money(found.budget_usd)}" if found.budget_usd else ""
+        words = f"{look.count(spent.tokens, 'token')}{tokens_max}, {look.money(usd)}{usd_max}"
         done = sum(task.state == "succeeded" for task in tasks)
         progress = f"{done} of {look.count(len(tasks), 'task')} done"
         if len(progress) + len(words) + 1 > self._width:
-            return [*lines, self._row([(progress, "")], []), self._row([(words, "")], [])]
+            return [*lines, self._row([(progress, "")]), self._row([(words, "")])]
         return [*lines, self._row([(progress, "")], [(words, "")])]
 
     def plan(self, plan: PlanLine) -> Text:
@@ -249,7 +245,7 @@ class _Pen:
         """What a running task is doing, and the checks of one that began, with their verdicts."""
         lines: list[Text] = []
         if task.state == "running":
-            lines.append(self._row([("     ", ""), *self._activity(task)], []))
+            lines.append(self._row([("     ", ""), *self._activity(task)]))
         if task.attempt:
             lines += [self._check(command, verdict) for command, verdict in task.checks]
         return lines
@@ -257,16 +253,13 @@ class _Pen:
     def _check(self, command: str, verdict: str) -> Text:
         mark = look.glyph(verdict, ascii_only=self._ascii)
         words = (f"check {look.line(command)}", "" if verdict else "dim")
-        return self._row([(f"     {mark} ", look.style(verdict)), words], [])
+        return self._row([(f"     {mark} ", look.style(verdict)), words])
 
     def folded(self, hidden: Sequence[TaskLine]) -> Text:
-        states: dict[str, int] = {}
-        for task in hidden:
-            states[task.state] = states.get(task.state, 0) + 1
+        states = Counter(task.state for task in hidden)
         words = ", ".join(f"{number} {state}" for state, number in states.items())
-        return self._row(
-            [(f" {'..' if self._ascii else '…'} {len(hidden)} more: {words}", "dim")], []
-        )
+        more = ".." if self._ascii else "…"
+        return self._row([(f" {more} {len(hidden)} more: {words}", "dim")])
 
     def _activity(self, task: TaskLine) -> list[tuple[str, str]]:
         now = self._doing.get(f"{task.id}.{task.attempt}")
@@ -290,27 +283,19 @@ class _Pen:
         took = look.span(task.worked_ms + max(since, 0))
         if self._width < NARROW:
             return [(f" {took}", "dim")]
-        parts = [f"{took:>7}"]
+        words = f"  {took:>7}"
         if self._width >= WIDE:
-            parts = [
-                f"#{task.attempt}",
-                f"{task.tokens:>9,} tok",
-                f"{look.cash(task.cost_usd):>9}",
-            ]
-            parts.append(f"{took:>7}")
-        return [("  " + "  ".join(parts), "dim")]
+            spent = f"{task.tokens:>9,} tok  {look.cash(task.cost_usd):>9}"
+            words = f"  #{task.attempt}  {spent}{words}"
+        return [(words, "dim")]
 
-    def _row(self, left: Sequence[tuple[str, str]], right: Sequence[tuple[str, str]]) -> Text:
+    def _row(self, left: Sequence[tuple[str, str]], right: Sequence[tuple[str, str]] = ()) -> Text:
         """One line: the left part gives way to the right one, and both to the width."""
-        end = Text.assemble(*right)
-        begin = Text.assemble(*left)
+        begin, end = Text.assemble(*left), Text.assemble(*right)
         if end.cell_len > self._width // 2 and self._width < NARROW:
             end = Text()
-        begin.truncate(
-            self._width - end.cell_len,
-            overflow="crop" if self._ascii else "ellipsis",
-            pad=bool(end),
-        )
+        overflow: OverflowMethod = "crop" if self._ascii else "ellipsis"
+        begin.truncate(self._width - end.cell_len, overflow=overflow, pad=bool(end))
         line = begin + end
         line.no_wrap = True
         line.truncate(self._width)

@@ -10,11 +10,13 @@ A width of 0 is no limit: what is piped into another program is never cut, only 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from holdfast.cli import look
 from holdfast.domain.plain import plain
 
+T = TypeVar("T")
 Part = tuple[str, str]
 
 _SGR = {
@@ -59,23 +61,21 @@ class Page:
     def blank(self) -> None:
         self._rows.append([])
 
-    def table(self, head: Sequence[str], rows: Iterable[Sequence[Part | str]]) -> None:
-        """Columns as wide as their widest cell; a head that begins with `>` aligns right.
+    def table(self, columns: Mapping[str, Callable[[T], Part | str]], rows: Iterable[T]) -> None:
+        """Columns as wide as their widest cell, by head and what a row says there.
 
-        The last column gives way to the width.
+        A head that begins with `>` aligns right; the last column gives way to the width.
         """
         from rich.cells import cell_len
 
-        right = [name.startswith(">") for name in head]
-        names: list[Part] = [(name.removeprefix(">"), "dim") for name in head]
-        lines = [names, *([_safe(cell) for cell in row] for row in rows)]
-        widths = [max(cell_len(line[at][0]) for line in lines) for at in range(len(head))]
+        names: list[Part] = [(head.removeprefix(">"), "dim") for head in columns]
+        lines = [names, *([_safe(cell(row)) for cell in columns.values()] for row in rows)]
+        widths = [max(cell_len(text) for text, _ in column) for column in zip(*lines, strict=True)]
         for line in lines:
             parts: list[Part] = []
-            for at, (text, style) in enumerate(line):
-                gap = " " * (widths[at] - cell_len(text))
-                last = at == len(head) - 1
-                cell = gap + text if right[at] else text + ("" if last else gap)
+            for at, (head, (text, style)) in enumerate(zip(columns, line, strict=True), start=1):
+                gap, last = " " * (widths[at - 1] - cell_len(text)), at == len(widths)
+                cell = gap + text if head.startswith(">") else text + ("" if last else gap)
                 parts.append((cell + ("" if last else "  "), style))
             self._rows.append(self._fit(parts, []))
 

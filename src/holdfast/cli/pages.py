@@ -8,44 +8,61 @@ missing.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.cli import look
-from holdfast.cli.page import Page
+from holdfast.cli.page import Page, Part
 
 Json = Mapping[str, Any]
 PROMPT_LINES_MAX = 12
 DETAIL_LINES_MAX = 12
 ANSWER_LINES_MAX = 20
 
+# The tables of nouns: what stands in each column.
+_GOALS: Mapping[str, Callable[[Json], Part | str]] = {
+    ">goal": lambda row: str(row["goal"]),
+    "state": lambda row: (row["state"] + ", undone" * row["undone"], look.style(row["state"])),
+    ">tasks": lambda row: f"{row['tasks_done']}/{row['tasks_total']}",
+    ">tokens": lambda row: f"{row['usage']['tokens']:,}",
+    ">money": lambda row: look.cash(row["usage"]["cost_usd"]),
+    ">took": lambda row: look.span(row["ended_ms"] - row["created_ms"]) if row["ended_ms"] else "",
+    "started": lambda row: (look.moment(row["created_ms"]), "dim"),
+    "text": lambda row: str(row["text"]),
+}
+_PLANS: Mapping[str, Callable[[Json], Part | str]] = {
+    ">plan": lambda row: str(row["plan"]),
+    ">goal": lambda row: str(row["goal"]),
+    "revision": lambda row: str(row["revision"]),
+    "source": lambda row: str(row["source"]),
+    "state": lambda row: _state(row),
+    ">tasks": lambda row: (
+        f"{len([t for t in row['tasks'] if t['state'] == 'succeeded'])}/{len(row['tasks'])}"
+    ),
+    ">tokens": lambda row: _totals(_tries(row))[0],
+    ">money": lambda row: _totals(_tries(row))[1],
+}
+_TASKS: Mapping[str, Callable[[Json], Part | str]] = {
+    ">task": lambda row: str(row["task"]),
+    ">goal": lambda row: str(row["goal"]),
+    "state": lambda row: _state(row),
+    ">attempts": lambda row: str(len(row["attempts"])),
+    ">tokens": lambda row: _totals(row["attempts"])[0],
+    ">money": lambda row: _totals(row["attempts"])[1],
+    ">took": lambda row: _totals(row["attempts"])[2],
+    "key: title": lambda row: _name(row),
+}
 
-def goals(page: Page, rows: Sequence[Json]) -> Page:
+
+def goals(page: Page, rows: Sequence[Json]) -> None:
     """All goals as a table."""
-    if not rows:
+    if rows:
+        page.table(_GOALS, rows)
+    else:
         page.row('no goal yet; start with: holdfast run "what you want"')
-        return page
-    head = (">goal", "state", ">tasks", ">tokens", ">money", ">took", "started", "text")
-    page.table(
-        head,
-        (
-            (
-                str(row["goal"]),
-                (f"{row['state']}{', undone' if row['undone'] else ''}", look.style(row["state"])),
-                f"{row['tasks_done']}/{row['tasks_total']}",
-                f"{row['usage']['tokens']:,}",
-                look.cash(row["usage"]["cost_usd"]),
-                look.span(row["ended_ms"] - row["created_ms"]) if row["ended_ms"] else "",
-                (look.moment(row["created_ms"]), "dim"),
-                row["text"],
-            )
-            for row in rows
-        ),
-    )
-    return page
 
 
-def goal(page: Page, found: Json, now_ms: int) -> Page:
+def goal(page: Page, found: Json, now_ms: int) -> None:
     """One goal: header, plans with their tasks, attempts and checks, and what to do next."""
     number = found["goal"]
     page.row((f"goal {number}", "bold"), f"  {found['text']}")
@@ -72,33 +89,18 @@ def goal(page: Page, found: Json, now_ms: int) -> Page:
         page.row(page.mark(each["state"]), (line, "bold"), indent=2)
         for one in each["tasks"]:
             task_tree(page, one, indent=4)
+        if not each["tasks"]:
+            page.row(("reopened: its tasks went into the next plan", "dim"), indent=4)
     page.blank()
     next_steps(page, _after_goal(found))
-    return page
 
 
-def plans(page: Page, rows: Sequence[Json]) -> Page:
+def plans(page: Page, rows: Sequence[Json]) -> None:
     """All plans as a table."""
-    head = (">plan", ">goal", "revision", "source", "state", ">tasks", ">tokens", ">money")
-    page.table(
-        head,
-        (
-            (
-                str(row["plan"]),
-                str(row["goal"]),
-                str(row["revision"]),
-                row["source"],
-                (row["state"], look.style(row["state"])),
-                f"{sum(t['state'] == 'succeeded' for t in row['tasks'])}/{len(row['tasks'])}",
-                *_totals([one for task in row["tasks"] for one in task["attempts"]])[:2],
-            )
-            for row in rows
-        ),
-    )
-    return page
+    page.table(_PLANS, rows)
 
 
-def plan(page: Page, found: Json) -> Page:
+def plan(page: Page, found: Json) -> None:
     """One plan with its tasks."""
     number = found["plan"]
     page.row(
@@ -106,7 +108,7 @@ def plan(page: Page, found: Json) -> Page:
         f" of goal {found['goal']}, revision {found['revision']} ({found['source']})",
     )
     why = f": {found['reason']}" if found["reason"] else ""
-    tokens, money, took = _totals([one for task in found["tasks"] for one in task["attempts"]])
+    tokens, money, took = _totals(_tries(found))
     page.row(page.mark(found["state"]), (found["state"], look.style(found["state"])), why, indent=2)
     page.row(f"{tokens} tokens, {money}, {took} of work", indent=2)
     page.blank()
@@ -127,7 +129,6 @@ def plan(page: Page, found: Json) -> Page:
         ],
     }.get(found["state"], [])
     next_steps(page, [*more, (f"holdfast plan export {number}", "as a file for --plan")])
-    return page
 
 
 def _contract(page: Page, task: Json, *, indent: int) -> None:
@@ -138,27 +139,12 @@ def _contract(page: Page, task: Json, *, indent: int) -> None:
             page.row((f"{label} ", "dim"), ", ".join(task[name]), indent=indent)
 
 
-def tasks(page: Page, rows: Sequence[Json]) -> Page:
+def tasks(page: Page, rows: Sequence[Json]) -> None:
     """Tasks as a table."""
-    head = (">task", ">goal", "state", ">attempts", ">tokens", ">money", ">took", "key: title")
-    page.table(
-        head,
-        (
-            (
-                str(row["task"]),
-                str(row["goal"]),
-                (row["state"], look.style(row["state"])),
-                str(len(row["attempts"])),
-                *_totals(row["attempts"]),
-                _name(row),
-            )
-            for row in rows
-        ),
-    )
-    return page
+    page.table(_TASKS, rows)
 
 
-def task(page: Page, found: Json) -> Page:
+def task(page: Page, found: Json) -> None:
     """One task: contract, state, what blocks it, its attempts."""
     number = found["task"]
     page.row((f"task {number}", "bold"), f" of goal {found['goal']}: {_name(found)}")
@@ -188,7 +174,6 @@ def task(page: Page, found: Json) -> Page:
         attempt_row(page, one, indent=2)
     page.blank()
     next_steps(page, _after_task(found))
-    return page
 
 
 def _terms(page: Page, found: Json, *, indent: int) -> None:
@@ -237,11 +222,10 @@ def blocked(page: Page, found: Json, *, indent: int) -> None:
         )
 
 
-def attempts(page: Page, rows: Sequence[Json]) -> Page:
+def attempts(page: Page, rows: Sequence[Json]) -> None:
     """Attempts, one line each."""
     for row in rows:
         attempt_row(page, row, indent=0)
-    return page
 
 
 def attempt_row(page: Page, found: Json, *, indent: int) -> None:
@@ -316,6 +300,14 @@ def _name(found: Json) -> str:
     return key if title == key else f"{key}: {title}"
 
 
+def _state(found: Json) -> Part:
+    return found["state"], look.style(found["state"])
+
+
+def _tries(plan: Json) -> list[Json]:
+    return [one for task in plan["tasks"] for one in task["attempts"]]
+
+
 def _after_goal(found: Json) -> list[tuple[str, str]]:
     number = found["goal"]
     proposed = [each["plan"] for each in found["plans"] if each["state"] == "proposed"]
@@ -325,11 +317,14 @@ def _after_goal(found: Json) -> list[tuple[str, str]]:
             (f"holdfast plan approve {proposed[-1]}", f"then: holdfast resume {number}"),
         ]
     done = [each for each in found["plans"] if each["source"] != "undo"]
+    broken = done == found["plans"] and done[-1]["state"] == "failed"
     last = [one for each in done for task in each["tasks"] for one in task["attempts"]][-1:]
     steps = {
         "interrupted": [(f"holdfast resume {number}", "go on at the first step that is missing")],
         "waiting": [("holdfast approval", "what waits for your answer")],
     }.get(found["outcome"], [])
+    if broken:
+        steps = [(f"holdfast goal reopen {number}", f"try again; then: holdfast resume {number}")]
     if last:
         name = last[0]["attempt"]
         steps = [*steps, (f"holdfast attempt show {name}", "its turns, calls and checks")]

@@ -14,17 +14,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from holdfast.adapters.plan_file import plan_document
 from holdfast.app import App
 from holdfast.app.goals import Wish, create_plan, policy
 from holdfast.cli import pages
-from holdfast.cli.common import add_place, opened
+from holdfast.cli.common import add_place, need_number, opened
 from holdfast.cli.console import Console
-from holdfast.cli.goal import need_number
 from holdfast.engine import approve, pause, reject, resume
 from holdfast.engine.listing import plan, plan_specs, plans
 from holdfast.errors import Refused
@@ -51,31 +48,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console, quiet=True) as app:
+        if arguments.verb == "list":
+            rows = app.engine.read(plans, arguments.goal)
+            console.emit({"type": "plans", "plans": rows})
+            console.show(pages.plans, rows)
+            return 0
+        if arguments.verb == "create":
+            number = _create(app, arguments)
+        else:
+            number = need_number(arguments.plan, "plan")
+        found = app.engine.read(plan, number)
         match arguments.verb:
-            case "list":
-                return _list(app, console, arguments.goal)
             case "export":
-                return _export(app, console, need_number(arguments.plan, "plan"))
-            case "create":
-                number = _create(app, arguments)
-            case verb:
-                number = need_number(arguments.plan, "plan")
-                _steer(app, verb, number, arguments.reason)
-        _show(console, app.engine.read(plan, number))
+                document = plan_document(app.engine.read(plan_specs, number))
+                console.emit(document)
+                console.say(json.dumps(document, indent=2, ensure_ascii=False))
+                return 0
+            case "approve":
+                app.engine.call(approve, number)
+            case "reject":
+                app.engine.call(reject, number, reason=app.redact(arguments.reason))
+            case "pause":
+                app.engine.call(pause, found["goal"])
+            case "resume":
+                app.engine.call(resume, found["goal"])
+        found = app.engine.read(plan, number)
+    console.emit({"type": "plan", **found})
+    console.show(pages.plan, found)
     return 0
-
-
-def _steer(app: App, verb: str, number: int, reason: str) -> None:
-    goal = app.engine.read(plan, number)["goal"]
-    match verb:
-        case "approve":
-            app.engine.call(approve, number)
-        case "reject":
-            app.engine.call(reject, number, reason=app.redact(reason))
-        case "pause":
-            app.engine.call(pause, goal)
-        case "resume":
-            app.engine.call(resume, goal)
 
 
 def _create(app: App, arguments: argparse.Namespace) -> int:
@@ -89,28 +89,3 @@ def _create(app: App, arguments: argparse.Namespace) -> int:
         review=arguments.review,
     )
     return create_plan(app, arguments.goal, arguments.file, wish)
-
-
-def _list(app: App, console: Console, goal: int) -> int:
-    rows = app.engine.read(plans, goal)
-    if console.json:
-        console.emit({"type": "plans", "plans": rows})
-    else:
-        console.show(pages.plans(console.page(), rows))
-    return 0
-
-
-def _export(app: App, console: Console, number: int) -> int:
-    app.engine.read(plan, number)  # refuses a plan that is not there
-    document = plan_document(app.engine.read(plan_specs, number))
-    if console.json:
-        console.emit(document)
-    console.say(json.dumps(document, indent=2, ensure_ascii=False))
-    return 0
-
-
-def _show(console: Console, found: Mapping[str, Any]) -> None:
-    if console.json:
-        console.emit({"type": "plan", **found})
-    else:
-        console.show(pages.plan(console.page(), found))

@@ -29,9 +29,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console, quiet=True) as app:
         record = app.engine.read(attempt_record, arguments.attempt, verify=False)
         found = asyncio.run(replay(record, problems=check_arguments))
-    if console.json:
-        console.emit({"type": "replay", **msgspec.to_builtins(found)})
-    elif found.equal:
+    console.emit({"type": "replay", **msgspec.to_builtins(found)})
+    if found.equal:
         console.say(
             f"attempt {found.attempt}: {found.compared} steps replayed, all equal; "
             f"it ended {found.outcome}"

@@ -41,8 +41,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         goals = [arguments.goal] if arguments.goal else app.engine.read(resumable)
         if not goals:
             console.say("nothing to resume")
-            if console.json:
-                console.emit(NOTHING)
+            console.emit(NOTHING)
             return 0
         codes = []
         for goal in goals:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import argparse
 
 from holdfast.cli import pages
-from holdfast.cli.common import add_place, opened
+from holdfast.cli.common import add_place, need_number, opened
 from holdfast.cli.console import Console
-from holdfast.cli.goal import need_number
 from holdfast.engine import force
 from holdfast.engine.listing import task_row, tasks
 
@@ -30,18 +29,14 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console, quiet=True) as app:
         if arguments.verb == "list":
             rows = app.engine.read(tasks, arguments.goal)
-            if console.json:
-                console.emit({"type": "tasks", "tasks": rows})
-            else:
-                console.show(pages.tasks(console.page(), rows))
+            console.emit({"type": "tasks", "tasks": rows})
+            console.show(pages.tasks, rows)
             return 0
         number = need_number(arguments.task, "task")
         if arguments.verb == "force":
             ignored = need_number(arguments.ignore, "task")
             app.engine.call(force, number, ignored, reason=app.redact(arguments.reason))
         found = app.engine.read(task_row, number)
-    if console.json:
-        console.emit({"type": "task", **found})
-        return 0
-    console.show(pages.task(console.page(), found))
+    console.emit({"type": "task", **found})
+    console.show(pages.task, found)
     return 0

@@ -27,33 +27,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run one verb; returns the exit code."""
-    if arguments.file is None and not os.environ.get("AGENTLOG_FILE"):
-        home = _home()
-        if home is not None:
-            return _in_store(home, arguments, console)
-    return commands.run(arguments, console)
-
-
-def _in_store(home: Path, arguments: argparse.Namespace, console: Console) -> int:
-    """Over the store of this repository, whose views have the trace's two names."""
+    if arguments.file is not None or os.environ.get("AGENTLOG_FILE"):
+        return commands.run(arguments, console)
     from holdfast.app import STORE_NAME, build
     from holdfast.app.evidence import StepTexts
+    from holdfast.app.goals import home_for
     from holdfast.config import load
 
-    arguments.file = home / STORE_NAME
-    app = build(load(Path()), home=home)
+    settings = load(Path())
+    home = home_for(Path(), settings.home)
+    if not (home / STORE_NAME).exists():
+        return commands.run(arguments, console)
+    arguments.file = home / STORE_NAME  # its views have the trace's two names
+    app = build(settings, home=home)
     try:
         return commands.run(arguments, console, step=StepTexts(app))
     finally:
         app.close()
-
-
-def _home() -> Path | None:
-    """The home of this repository's store, where there is one."""
-    from holdfast.app import STORE_NAME
-    from holdfast.app.goals import home_for
-    from holdfast.config import load
-
-    here = Path()
-    home = home_for(here, load(here).home)
-    return home if (home / STORE_NAME).exists() else None

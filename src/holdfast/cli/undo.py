@@ -25,9 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     with opened(arguments, console) as app:
         found = what_if(app, arguments.goal) if arguments.dry_run else undo(app, arguments.goal)
-    if console.json:
-        console.emit(found)
-        return 0 if arguments.dry_run or found["tree_equal"] else 1
+    console.emit(found)
     if arguments.dry_run:
         console.say(f"would undo, in this order: {', '.join(found['tasks']) or 'nothing'}")
         for name in found["files"]:

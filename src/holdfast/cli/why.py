@@ -41,10 +41,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         else:
             path, line = _place(arguments.what)
             found = why_line(app, path, line, goal=arguments.goal, rev=arguments.rev)
-    if console.json:
-        console.emit({"type": "why", **found})
-    else:
-        _tell(console, found)
+    console.emit({"type": "why", **found})
+    _tell(console, found)
     return 0
 
 
@@ -55,8 +53,7 @@ def _evidence(app: App, arguments: argparse.Namespace, console: Console) -> int:
         found = why_line(app, path, line, goal=arguments.goal, rev=arguments.rev)
         what = found["attempt"] or "failed"
     text = for_an_agent(app, "" if what == "failed" else what, tokens)
-    if console.json:
-        console.emit({"type": "evidence", "attempt": what, "tokens": tokens, "text": text})
+    console.emit({"type": "evidence", "attempt": what, "tokens": tokens, "text": text})
     console.say(text)
     return 0
 

@@ -23,8 +23,8 @@ from math import sqrt
 import msgspec
 
 from holdfast.context.grammars import definitions
-from holdfast.context.retrieve import best, bm25
-from holdfast.context.words import terms, tokens, weighed
+from holdfast.context.retrieve import best, bm25, emphasis
+from holdfast.context.words import forms, root, terms, tokens, weighed
 
 FILE_CHARS_MAX = 400_000
 DEFINERS_MAX = 8  # a name that more files define tells nothing about where it comes from
@@ -35,8 +35,8 @@ PRECISION = 1e-4
 PUSHES_MAX = 5_000
 CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
-# Weights of the three rankings, set on the training half of benchmarks/context.py.
-CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT = 1.0, 0.5, 0.15
+# Weights of the four rankings, set on the training half of benchmarks/context.py.
+CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT, HISTORY_WEIGHT = 1.0, 0.5, 0.15, 0.5
 
 # Of a text after a newline, since the engine looks for a literal faster than for a line's start.
 _PYTHON = re.compile(
@@ -164,11 +164,15 @@ def rank(code: CodeMap, scores: Mapping[str, float]) -> dict[str, float]:
     return {code.paths[number]: share for number, share in found.items()}
 
 
-def relevant(code: CodeMap, found: Mapping[str, float], query: str) -> list[tuple[str, float]]:
-    """Files by how much a query is about them, best first: content, path and graph together.
+def relevant(
+    code: CodeMap, found: Mapping[str, float], query: str, *, changed: Mapping[str, float]
+) -> list[tuple[str, float]]:
+    """Files by how much a query is about them, best first: content, path, graph and history.
 
-    `found` are the scores of blobs by their content. Each of the three is scaled to its own best.
+    `found` are the scores of blobs by their content, `changed` those of paths by what earlier
+    commits said. Each of the four is scaled to its own best.
     """
+    there = frozenset(code.paths)
     content = {
         path: found[blob]
         for path, blob in zip(code.paths, code.blobs, strict=True)
@@ -178,6 +182,7 @@ def relevant(code: CodeMap, found: Mapping[str, float], query: str) -> list[tupl
         (CONTENT_WEIGHT, content),
         (PATH_WEIGHT, path_scores(code, query)),
         (GRAPH_WEIGHT, rank(code, dict(best(found)[:SEEDS_MAX]))),
+        (HISTORY_WEIGHT, {path: score for path, score in changed.items() if path in there}),
     )
     total: defaultdict[str, float] = defaultdict(float)
     for weight, scores in parts:
@@ -189,11 +194,12 @@ def relevant(code: CodeMap, found: Mapping[str, float], query: str) -> list[tupl
 
 def path_scores(code: CodeMap, query: str) -> dict[str, float]:
     """BM25 of the query against the files' paths alone, by path."""
-    wanted = set(terms(query))
+    wanted = set(emphasis(query))
+    spelled = {term for word in wanted for term in forms(word)}
     named = {
-        path: Counter(found)
+        path: Counter(map(root, found))
         for path, found in zip(code.paths, code.path_terms, strict=True)
-        if not wanted.isdisjoint(found)
+        if not spelled.isdisjoint(found)
     }
     frequency = {term: sum(term in found for found in named.values()) for term in sorted(wanted)}
     frequency = {term: rows for term, rows in frequency.items() if rows}

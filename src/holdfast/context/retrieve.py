@@ -17,7 +17,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from holdfast.context.words import terms, tokens, weighed
+from holdfast.context.words import forms, root, terms, tokens, weighed
 from holdfast.store import Tx
 
 DocumentKind = Literal["output", "incident"]
@@ -63,6 +63,11 @@ def add_document(
     if added:
         found = weighed(tokens(f"{title}\n{body}"))
         tx.run("document.index", id=number, terms=" ".join(found), scope=_scope(plan))
+
+
+def inherit_documents(tx: Tx, before: int, plan: int) -> None:
+    """Let what is known of a plan be known of the one that goes on with its tasks. Idempotent."""
+    tx.run("document.inherit", match=_match(before, ()), scope=_scope(plan))
 
 
 def add_file(tx: Tx, blob: str, terms: str, *, length: int, facts: bytes = b"") -> None:
@@ -154,29 +159,33 @@ def fused(*rankings: Sequence[K]) -> list[tuple[K, float]]:
 def search_files(tx: Tx, query: str, *, among: Collection[str]) -> dict[str, float]:
     """The scores of the files (of the blobs `among`: a tree's) that `query` is about.
 
-    Older versions of a file are in the index too; how rare a term is, is counted in the tree alone.
+    Older versions of a file are in the index too; how rare a word is, is counted in the tree alone.
     """
     frequency: dict[str, int] = {}
     lengths: dict[str, int] = {}
     documents: dict[str, dict[str, int]] = {}
     weights = emphasis(query)
-    for term in weights:
-        rows = [row for row in tx.all("file.with", term=term) if row["blob_id"] in among]
-        if not rows or (len(among) >= COMMON_ROWS_MIN and len(rows) * 2 > len(among)):
+    for word in weights:
+        times: Counter[str] = Counter()
+        for term in forms(word):
+            for row in tx.all("file.with", term=term):
+                if row["blob_id"] in among:
+                    times[row["blob_id"]] += row["times"]
+                    lengths[row["blob_id"]] = row["length"]
+        if not times or (len(among) >= COMMON_ROWS_MIN and len(times) * 2 > len(among)):
             continue
-        frequency[term] = len(rows)
-        for row in rows:
-            lengths[row["blob_id"]] = row["length"]
-            documents.setdefault(row["blob_id"], {})[term] = row["times"]
+        frequency[word] = len(times)
+        for blob, often in times.items():
+            documents.setdefault(blob, {})[word] = often
     return bm25(frequency, documents, total=len(among), lengths=lengths, weights=weights)
 
 
 def emphasis(query: str) -> dict[str, float]:
-    """How much each term of a query counts: a repeated one more, one of its first line double."""
-    title = set(terms(query.strip().partition("\n")[0]))
+    """How much each root of a query counts: a repeated one more, one of its first line double."""
+    title = set(map(root, terms(query.strip().partition("\n")[0])))
     return {
-        term: (1 + math.log(times)) * (TITLE_WEIGHT if term in title else 1.0)
-        for term, times in Counter(terms(query)).items()
+        word: (1 + math.log(times)) * (TITLE_WEIGHT if word in title else 1.0)
+        for word, times in Counter(map(root, terms(query))).items()
     }
 
 

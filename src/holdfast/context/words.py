@@ -1,8 +1,10 @@
 """How text is cut into terms for retrieval: identifiers into their parts, CJK into n-grams.
 
 Owns the one cutter that queries and documents share. It deliberately knows no language: the only
-folding is case and the English plural (the S-stemmer of Harman 1991). Invariants: the same text
-gives the same terms on every machine; a term holds only lower-case letters, digits and `_`.
+folding in an index is case and the English plural (the S-stemmer of Harman 1991). Where files are
+looked for, terms of one `root` are one: `forms` spells them, so that an index need not know.
+Invariants: the same text gives the same terms on every machine; a term holds only lower-case
+letters, digits and `_`; every form of a root has that root.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from functools import lru_cache
 
 TERM_CHARS_MAX = 64
 TOKENS_MAX = 20_000
+ROOT_CHARS_MIN = 5
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _TOKEN = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+")
 _ASCII_WORDS = "".join(
@@ -82,3 +85,24 @@ def stem(word: str) -> str:
     if word.endswith("es"):
         return word if word.endswith(("aes", "ees", "oes")) else word[:-1]
     return word if word.endswith(("us", "ss")) else word[:-1]
+
+
+@lru_cache(maxsize=100_000)
+def root(term: str) -> str:
+    """What `opened`, `opening` and `open` have in common; everything else as it is."""
+    if len(term) < ROOT_CHARS_MIN or not (term.isascii() and term.isalpha()):
+        return term
+    for ending in ("ing", "ed"):
+        rest = term.removesuffix(ending)
+        if rest != term and len(rest) > 2 and rest[-1] != "e":  # agreed and seeing stay as they are
+            double = len(rest) > 3 and rest[-1] == rest[-2] and rest[-1] not in "lsz"
+            term = rest[:-1] if double else rest
+            break
+    return term[:-1] if len(term) > 3 and term[-1] == "e" else term
+
+
+def forms(root_: str) -> list[str]:
+    """Every term that has a root."""
+    last = root_[-1:]
+    spelled = [root_ + end for end in ("", "e", "ed", "ing", f"{last}ed", f"{last}ing")]
+    return [term for term in spelled if root(term) == root_]

@@ -32,6 +32,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition("goal", "executing", "fail", "failed"),
     Transition("goal", "verifying", "fail", "failed"),
     Transition("goal", "failed", "reopen", "executing"),
+    Transition("goal", "failed", "decompose", "decomposing"),  # reopened where planning failed
     Transition("goal", "submitted", "drop", "dropped"),
     Transition("goal", "decomposing", "drop", "dropped"),
     Transition("goal", "executing", "drop", "dropped"),

@@ -19,6 +19,7 @@ from holdfast.engine.dispatch import brief, claim, holders, renew
 from holdfast.engine.intake import add_plan, cancel, force, pause, resume, signal, submit
 from holdfast.engine.journal import irreversible_before, record, step, steps_of
 from holdfast.engine.plans import approve, reject, replace_plan
+from holdfast.engine.reopen import reopen
 from holdfast.engine.settle import expire, settle, shown
 from holdfast.engine.undo import compensate
 from holdfast.store import WAIT_S, Turnstile, Tx, Writer, open_reader, open_store, translated
@@ -42,6 +43,7 @@ __all__ = [
     "record",
     "reject",
     "renew",
+    "reopen",
     "replace_plan",
     "resume",
     "settle",

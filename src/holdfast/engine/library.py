@@ -1,4 +1,4 @@
-"""Use cases of what retrieval knows: ends of attempts, source files, and a tree's map.
+"""Use cases of what retrieval knows: ends of attempts, source files, a tree's map, a history.
 
 All of it derives from attempts and from git: rows that are missing are made again. Texts arrive
 redacted.
@@ -18,11 +18,12 @@ from holdfast.context.codemap import (
     encode_facts,
     encode_map,
 )
+from holdfast.context.history import Change, decode_changes, encode_changes
 from holdfast.domain.model import Outcome
 from holdfast.engine.rows import spec_of
 from holdfast.store import Row, Tx
 
-MAPS_KEPT = 20
+MAPS_KEPT = 40  # of trees, and of commits with their history
 
 
 def remember_end(tx: Tx, task: Row, attempt: int, outcome: Outcome) -> None:
@@ -71,4 +72,16 @@ def store_facts(tx: Tx, scanned: Mapping[str, Scanned]) -> None:
 def store_map(tx: Tx, tree: str, code: CodeMap) -> None:
     """Remember a tree's map; only the newest few trees keep theirs. Idempotent."""
     tx.run("map.put", tree=tree, map=encode_map(code))
+    tx.run("map.forget", kept=MAPS_KEPT)
+
+
+def known_changes(tx: Tx, commit: str) -> tuple[Change, ...] | None:
+    """What a commit and those before it changed; they are kept beside the maps, by git's id."""
+    row = tx.one("map.get", tree=commit)
+    return None if row is None else decode_changes(row["map"])
+
+
+def store_changes(tx: Tx, commit: str, known: Sequence[Change]) -> None:
+    """Remember what led to a commit; only the newest few are kept. Idempotent."""
+    tx.run("map.put", tree=commit, map=encode_changes(known))
     tx.run("map.forget", kept=MAPS_KEPT)

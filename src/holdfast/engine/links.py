@@ -76,6 +76,11 @@ def list_links(tx: Tx, task_id: int) -> Json:
     }
 
 
+def all_links(tx: Tx) -> list[Json]:
+    """Every link of the store, in the order of the tasks that they go from."""
+    return [dict(row) for row in tx.all("link.all")]
+
+
 def list_dependencies(tx: Tx, task_id: int) -> list[Json]:
     """What a task requires and refers to, requirements first, then by task."""
     need(tx, "task", id=task_id)

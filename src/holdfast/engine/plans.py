@@ -23,6 +23,16 @@ from holdfast.trace.events import compact
 def propose(tx: Tx, goal_id: int, plan: PlanSpec) -> int:
     """Add a validated revision to a goal, for approval; returns the plan's id."""
     validate(plan)
+    plan_id = draft(tx, goal_id, plan.source)
+    add_tasks(tx, goal_id, plan_id, plan.tasks)
+    if plan.strategy != "dag":
+        order_plan(tx, plan_id, plan.strategy)
+    move_plan(tx, need(tx, "plan", id=plan_id), "draft", "propose")
+    return plan_id
+
+
+def draft(tx: Tx, goal_id: int, source: str) -> int:
+    """Begin a goal's next revision, without tasks yet; returns the plan's id."""
     plan_id = tx.number("id.plan")
     transition(
         tx,
@@ -36,13 +46,9 @@ def propose(tx: Tx, goal_id: int, plan: PlanSpec) -> int:
             "id": plan_id,
             "goal": goal_id,
             "revision": tx.number("id.revision", goal=goal_id),
-            "plan_source": plan.source,
+            "plan_source": source,
         },
     )
-    add_tasks(tx, goal_id, plan_id, plan.tasks)
-    if plan.strategy != "dag":
-        order_plan(tx, plan_id, plan.strategy)
-    move_plan(tx, need(tx, "plan", id=plan_id), "draft", "propose")
     return plan_id
 
 
@@ -175,7 +181,8 @@ def _planning(tx: Tx, goal_id: int) -> TaskSpec | None:
     """The task that plans this goal, as it was asked for; None when no model does."""
     for plan in tx.all("plan.of_goal", goal=goal_id):
         if plan["source"] == "planning":
-            return spec_of(tx.all("task.of_plan", plan=plan["id"])[0])
+            for task in tx.all("task.of_plan", plan=plan["id"]):  # none: they went on elsewhere
+                return spec_of(task)
     return None
 
 

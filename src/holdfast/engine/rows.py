@@ -22,7 +22,7 @@ def decode(content: bytes | str, kind: type[T]) -> T:
     return msgspec.json.decode(content, type=kind)
 
 
-def need(tx: Tx, noun: str, **key: int) -> Row:
+def need(tx: Tx, noun: str, /, **key: int) -> Row:
     """The row of a goal, plan, task or attempt, or `NotFound` naming it."""
     known = all(abs(part) <= INTEGER_MAX for part in key.values())
     row = tx.one(f"{noun}.get", **key) if known else None

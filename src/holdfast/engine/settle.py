@@ -259,6 +259,8 @@ def _finished(tx: Tx, plan: Row) -> None:
             if task["plan_id"] != plan["id"]:
                 tx.run("task.undone", id=task["id"])
         return
+    if goal["tip_commit"]:  # not what a failed take kept, which a fresh one may not have needed
+        tx.run("goal.accept", id=goal["id"], commit=goal["tip_commit"])
     if goal["state"] == "executing":
         move_goal(tx, goal["id"], "executing", "verify")
     move_goal(tx, goal["id"], "verifying", "complete")
@@ -300,5 +302,6 @@ def _history_then(tx: Tx, task: Row, attempt: Row) -> History:
         )
         if row["number"] == attempt["number"]:
             return history
-        strikes = decide(outcome_of(row), history, policy).strikes
+        then = decide(outcome_of(row), history, policy)
+        strikes = 0 if then.event == "fail" else then.strikes  # reopened: it counts anew
     raise AssertionError("an attempt is among the attempts of its task")

@@ -124,8 +124,10 @@ def steers_of(tx: Tx, task_id: int, take: int) -> list[Steer]:
     ]
 
 
-def history(tx: Tx, task_id: int) -> list[dict[str, Any]]:
-    """Every decision about a task's context, oldest first."""
+def history(tx: Tx, task_id: int | None = None) -> list[dict[str, Any]]:
+    """Every decision about a task's context, or about any task's, oldest first."""
+    if task_id is None:
+        return [dict(row) for row in tx.all("steer.all")]
     need(tx, "task", id=task_id)
     return [dict(row) for row in tx.all("steer.of_task", task=task_id)]
 

@@ -89,7 +89,11 @@ def trees_to_undo(tx: Tx, task_id: int) -> tuple[tuple[str, ...], str, str]:
     have moved since that work began.
     """
     task = need(tx, "task", id=task_id)
-    attempt = need(tx, "attempt", task=task_id, attempt=task["attempts"])
+    attempt = next(  # a later one of a goal that was reopened may have left no work
+        row
+        for row in reversed(tx.all("attempt.of_task", task=task_id))
+        if outcome_of(row).commit == task["commit_id"]
+    )
     take = tx.one("take.get", task=task_id, take=attempt["take"])
     assert take is not None
     trees = [str(take["base_tree"])]
@@ -97,6 +101,6 @@ def trees_to_undo(tx: Tx, task_id: int) -> tuple[tuple[str, ...], str, str]:
         if row["state"] == "done" and row["tree_after"] and row["tree_after"] != trees[-1]:
             trees.append(row["tree_after"])
     outcome = outcome_of(attempt)
-    kept = task["state"] == "failed"
+    kept = task["state"] != "succeeded"
     back = need(tx, "goal", id=task["goal_id"])["tip_commit"] if kept else outcome.parent
     return tuple(reversed(trees)), outcome.commit, back

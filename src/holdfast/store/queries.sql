@@ -24,6 +24,8 @@ FROM log WHERE seq > :after ORDER BY seq LIMIT :limit;
 -- name: log.page.goal
 SELECT seq, at_ms, kind, goal_id, task_id, attempt, machine, entity, source, event, target, body
 FROM log WHERE goal_id = :goal AND seq > :after ORDER BY seq LIMIT :limit;
+-- name: log.last_move
+SELECT source, target FROM log WHERE goal_id = :goal AND machine = 'goal' ORDER BY seq DESC LIMIT 1;
 -- name: log.transitions
 SELECT machine, entity, source, event, target FROM log WHERE kind = 'transition' ORDER BY seq;
 
@@ -51,6 +53,8 @@ WHERE p.state IN ('running', 'paused', 'proposed') OR g.shown_commit <> g.branch
 UPDATE goals SET tip_commit = :commit, branch_commit = :commit WHERE id = :id;
 -- name: goal.keep
 UPDATE goals SET branch_commit = :commit WHERE id = :id;
+-- name: goal.allow
+UPDATE goals SET budget_tokens = :tokens, budget_usd = :usd WHERE id = :id;
 -- name: goal.shown
 UPDATE goals SET shown_commit = :commit WHERE id = :id;
 -- name: goal.undone
@@ -94,7 +98,10 @@ UPDATE tasks SET state = :target, reason = :reason, strikes = 0, take_open = 0,
 WHERE id = :id AND state = :source;
 -- name: transition.task.fail
 UPDATE tasks SET state = :target, reason = :reason, strikes = :strikes, take_open = 0,
-                 commit_id = :commit, ended_ms = :now
+                 commit_id = coalesce(nullif(:commit, ''), commit_id), ended_ms = :now
+WHERE id = :id AND state = :source;
+-- name: transition.task.reopen
+UPDATE tasks SET state = :target, reason = :reason, strikes = 0, not_before_ms = 0, ended_ms = NULL
 WHERE id = :id AND state = :source;
 -- name: transition.task
 UPDATE tasks SET state = :target, reason = :reason WHERE id = :id AND state = :source;
@@ -117,6 +124,8 @@ WHERE t.state = 'ready' AND t.not_before_ms <= :now AND p.state = 'running' AND 
 ORDER BY t.priority DESC, t.id LIMIT 1;
 -- name: task.prioritise
 UPDATE tasks SET priority = :priority WHERE id = :id;
+-- name: task.inherit
+UPDATE tasks SET plan_id = :plan WHERE plan_id = :before;
 -- name: task.undone
 UPDATE tasks SET undone_ms = :now WHERE id = :id;
 -- name: task.completions
@@ -144,6 +153,11 @@ FROM task_links l JOIN tasks t ON t.id = l.to_id WHERE l.from_id = :id ORDER BY 
 -- name: link.in
 SELECT l.from_id, l.to_id, l.kind, t.key, t.state, t.plan_id
 FROM task_links l JOIN tasks t ON t.id = l.from_id WHERE l.to_id = :id ORDER BY l.kind, l.from_id;
+-- name: link.all
+SELECT l.from_id, f.key AS from_key, f.state AS from_state, l.kind, l.to_id, t.key AS to_key,
+       t.state AS to_state
+FROM task_links l JOIN tasks f ON f.id = l.from_id JOIN tasks t ON t.id = l.to_id
+ORDER BY l.from_id, l.kind, l.to_id;
 -- name: link.reachable
 WITH RECURSIVE reach (id) AS (
     SELECT :id
@@ -280,6 +294,9 @@ INSERT INTO documents (id, kind, source, task_id, title, body)
 VALUES (:id, :kind, :source, :task, :title, :body) ON CONFLICT (kind, source) DO NOTHING;
 -- name: document.index
 INSERT INTO document_terms (rowid, terms, scope) VALUES (:id, :terms, :scope);
+-- name: document.inherit
+UPDATE document_terms SET scope = :scope
+WHERE rowid IN (SELECT rowid FROM document_terms WHERE document_terms MATCH :match);
 -- name: document.matching
 SELECT count(*) FROM document_terms WHERE document_terms MATCH :match;
 -- name: document.of_scope
@@ -320,6 +337,8 @@ DELETE FROM tree_maps WHERE tree_id NOT IN
 INSERT INTO task_steers (task_id, number, verb, source, take, author, reason, bundle_sha256, at_ms)
 VALUES (:task, (SELECT coalesce(max(number), 0) + 1 FROM task_steers WHERE task_id = :task), :verb,
         :source, :take, :author, :reason, :bundle, :now);
+-- name: steer.all
+SELECT * FROM task_steers ORDER BY at_ms, task_id, number;
 -- name: steer.of_task
 SELECT * FROM task_steers WHERE task_id = :task ORDER BY number;
 

@@ -28,17 +28,13 @@ def anthropic_messages(body: Mapping[str, Any]) -> list[tuple[str, str]]:
     """As `request_messages`; a user's message that only holds tool results is a tool's."""
     found = []
     for each in body["messages"]:
-        kinds = (
-            {part["type"] for part in each["content"]}
-            if isinstance(each["content"], list)
-            else set()
-        )
-        role = "tool" if kinds == {"tool_result"} else each["role"]
-        found.append((role, _plain(each["content"])))
+        parts = each["content"] if isinstance(each["content"], list) else []
+        answers = {part["type"] for part in parts} == {"tool_result"}
+        found.append(("tool" if answers else each["role"], _plain(each["content"])))
     return found
 
 
-def ollama_frames(reply: ScriptedReply, body: Mapping[str, Any]) -> list[bytes]:
+def ollama_frames(reply: ScriptedReply, body: Mapping[str, Any], turn: int = 0) -> list[bytes]:
     """The NDJSON lines of a streamed reply, or the one object of a whole one."""
     if body.get("stream", True):
         frames = [_ollama(body, {"thinking": each, "content": ""}) for each in _cut(reply.thinking)]
@@ -107,6 +103,14 @@ def anthropic_frames(reply: ScriptedReply, body: Mapping[str, Any], turn: int) -
     return [f"event: {each['type']}\ndata: ".encode() + _bytes(each) + b"\n\n" for each in frames]
 
 
+MESSAGES = {
+    "ollama": request_messages,
+    "openai": request_messages,
+    "anthropic": anthropic_messages,
+}
+FRAMES = {"ollama": ollama_frames, "openai": openai_frames, "anthropic": anthropic_frames}
+
+
 def ollama_tags(models: tuple[str, ...]) -> dict[str, Any]:
     return {"models": [_ollama_model(name) for name in models]}
 
@@ -117,15 +121,11 @@ def ollama_ps(models: tuple[str, ...], context_tokens: int) -> dict[str, Any]:
 
 
 def ollama_show(context_tokens: int) -> dict[str, Any]:
+    window = {"scripted.context_length": context_tokens}
     return {
-        "modelfile": "",
-        "parameters": "",
-        "template": "",
+        **dict.fromkeys(("modelfile", "parameters", "template"), ""),
         "details": _DETAILS,
-        "model_info": {
-            "general.architecture": "scripted",
-            "scripted.context_length": context_tokens,
-        },
+        "model_info": {"general.architecture": "scripted", **window},
         "capabilities": ["completion", "tools", "thinking"],
     }
 
@@ -136,16 +136,8 @@ def openai_models(models: tuple[str, ...]) -> dict[str, Any]:
 
 
 def anthropic_models(models: tuple[str, ...]) -> dict[str, Any]:
-    rows = [
-        {
-            "id": name,
-            "type": "model",
-            "display_name": name,
-            "lifecycle": "active",
-            "created_at": CREATED_AT,
-        }
-        for name in models
-    ]
+    row = {"type": "model", "lifecycle": "active", "created_at": CREATED_AT}
+    rows = [{"id": name, "display_name": name, **row} for name in models]
     ends = {"first_id": models[0], "last_id": models[-1]} if models else {}
     return {"data": rows, "has_more": False, **ends}
 

@@ -154,9 +154,8 @@ class _Desk:
         self._lock = threading.Lock()
         self._log = log
         self._checks: dict[str, Callable[[], validate.Check]] = {
-            "ollama": cache(partial(validate.ollama_check, strict=strict)),
-            "openai": cache(partial(validate.openai_check, strict=strict)),
-            "anthropic": cache(partial(validate.anthropic_check, strict=strict)),
+            dialect: cache(partial(make, strict=strict))
+            for dialect, make in validate.MAKERS.items()
         }
         if strict:
             for check in self._checks.values():
@@ -209,7 +208,7 @@ class _Desk:
         if not self._knows(body["model"]):
             return self._refuse(dialect, 404, f"model {body['model']!r} not found")
         with self._lock:
-            cue = self._prompter.cue(_conversation(dialect, body))
+            cue = self._prompter.cue(dialects.MESSAGES[dialect](body))
         if (reply := cue.reply) is None:
             refusal = self._refuse(dialect, 500, cue.problem)
             return replace(refusal, rule=cue.rule, turn=cue.turn)
@@ -219,7 +218,7 @@ class _Desk:
         elif reply.malformed is not None:
             status, sent = 200, reply.malformed.encode()
         else:
-            status, sent = 200, b"".join(_frames(dialect, reply, body, cue.turn))
+            status, sent = 200, b"".join(dialects.FRAMES[dialect](reply, body, cue.turn))
         return _Answer(status=status, body=sent, rule=cue.rule, turn=cue.turn, reply=reply)
 
     def _unauthorized(self, dialect: str, authorization: str) -> _Answer | None:
@@ -319,7 +318,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.send_response(answer.status)
         if reply is not None and reply.status and reply.retry_after is not None:
-            self.send_header("Retry-After", _seconds(reply.retry_after))
+            wish = reply.retry_after
+            self.send_header("Retry-After", wish if isinstance(wish, str) else f"{wish:g}")
         self.send_header("Content-Type", self._content_type(answer))
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
@@ -339,30 +339,10 @@ class _Handler(BaseHTTPRequestHandler):
         return "application/x-ndjson" if is_stream else "application/json"
 
 
-def _conversation(dialect: str, body: Mapping[str, Any]) -> list[tuple[str, str]]:
-    if dialect == "anthropic":
-        return dialects.anthropic_messages(body)
-    return dialects.request_messages(body)
-
-
-def _frames(dialect: str, reply: ScriptedReply, body: Mapping[str, Any], turn: int) -> list[bytes]:
-    match dialect:
-        case "ollama":
-            return dialects.ollama_frames(reply, body)
-        case "anthropic":
-            return dialects.anthropic_frames(reply, body, turn)
-        case _:
-            return dialects.openai_frames(reply, body, turn)
-
-
 def _split(body: bytes, chunk_bytes: int) -> Iterator[bytes]:
     size = chunk_bytes or 16_384
     for start in range(0, len(body), size):
         yield body[start : start + size]
-
-
-def _seconds(wish: float | str) -> str:
-    return wish if isinstance(wish, str) else f"{wish:g}"
 
 
 def _object(raw: bytes) -> dict[str, Any]:

@@ -20,26 +20,14 @@ Check = Callable[[Mapping[str, Any]], str]
 def openai_check(*, strict: bool) -> Check:
     """A check that gives the reason a body is no chat completion request, or an empty text."""
     try:
-        from openai.types.chat.completion_create_params import (  # noqa: PLC0415  late on purpose
-            CompletionCreateParamsNonStreaming,
-            CompletionCreateParamsStreaming,
-        )
-        from pydantic import ConfigDict, TypeAdapter, ValidationError  # noqa: PLC0415  late on purpose
+        from openai.types.chat import completion_create_params as types  # noqa: PLC0415  late
     except ImportError as error:
         return _without(error, strict)
-    # A list around the type, because pydantic takes no config for a bare TypedDict.
-    config = ConfigDict(extra="forbid")
-    whole = TypeAdapter(list[CompletionCreateParamsNonStreaming], config=config)
-    streamed = TypeAdapter(list[CompletionCreateParamsStreaming], config=config)
-
-    def check(body: Mapping[str, Any]) -> str:
-        try:
-            _exhaust((streamed if body.get("stream") else whole).validate_python([body]))
-        except ValidationError as error:
-            return _first_lines(error)
-        return basic_check(body) or _unanswered_calls(body)
-
-    return check
+    whole, streamed = (
+        types.CompletionCreateParamsNonStreaming,
+        types.CompletionCreateParamsStreaming,
+    )
+    return _typed(whole, streamed, _unanswered_calls)
 
 
 def ollama_check(*, strict: bool) -> Check:
@@ -79,28 +67,11 @@ def anthropic_check(*, strict: bool) -> Check:
     The beta types, because pydantic-ai speaks to that route; it takes the same bodies.
     """
     try:
-        from anthropic.types.beta.message_create_params import (  # noqa: PLC0415  late on purpose
-            MessageCreateParamsNonStreaming,
-            MessageCreateParamsStreaming,
-        )
-        from pydantic import ConfigDict, TypeAdapter, ValidationError  # noqa: PLC0415  late on purpose
+        from anthropic.types.beta import message_create_params as types  # noqa: PLC0415  late
     except ImportError as error:
         return _without(error, strict)
-    config = ConfigDict(extra="forbid")
-    with warnings.catch_warnings():
-        # One of the types says itself that it takes more fields, and pydantic says that it knows.
-        warnings.filterwarnings("ignore", message=".*allows extra items.*")
-        whole = TypeAdapter(list[MessageCreateParamsNonStreaming], config=config)
-        streamed = TypeAdapter(list[MessageCreateParamsStreaming], config=config)
-
-    def check(body: Mapping[str, Any]) -> str:
-        try:
-            _exhaust((streamed if body.get("stream") else whole).validate_python([body]))
-        except ValidationError as error:
-            return _first_lines(error)
-        return basic_check(body) or _anthropic_rules(body)
-
-    return check
+    whole, streamed = types.MessageCreateParamsNonStreaming, types.MessageCreateParamsStreaming
+    return _typed(whole, streamed, _anthropic_rules)
 
 
 def basic_check(body: Mapping[str, Any]) -> str:
@@ -115,6 +86,13 @@ def basic_check(body: Mapping[str, Any]) -> str:
         if role not in ("system", "developer", "user", "assistant", "tool"):
             return f"message {at} has no role a model knows"
     return ""
+
+
+MAKERS: Mapping[str, Callable[..., Check]] = {
+    "ollama": ollama_check,
+    "openai": openai_check,
+    "anthropic": anthropic_check,
+}
 
 
 def _anthropic_rules(body: Mapping[str, Any]) -> str:
@@ -136,6 +114,30 @@ def _anthropic_rules(body: Mapping[str, Any]) -> str:
         if open_ids and not body.get("tools"):
             return f"message {at} calls a tool, and no tools are offered"
     return f"the calls {open_ids} have no answers" if open_ids else ""
+
+
+def _typed(whole: Any, streamed: Any, rules: Check) -> Check:
+    """A check by the types of a client, for each of its two kinds of request, then by `rules`."""
+    from pydantic import ConfigDict, TypeAdapter, ValidationError  # noqa: PLC0415  late on purpose
+
+    # A list around the type, because pydantic takes no config for a bare TypedDict.
+    config = ConfigDict(extra="forbid")
+    with warnings.catch_warnings():
+        # One of the types says itself that it takes more fields, and pydantic says that it knows.
+        warnings.filterwarnings("ignore", message=".*allows extra items.*")
+        types = [
+            TypeAdapter(list[kind], config=config)  # type: ignore[valid-type]  # known when it runs
+            for kind in (whole, streamed)
+        ]
+
+    def check(body: Mapping[str, Any]) -> str:
+        try:
+            _exhaust(types[bool(body.get("stream"))].validate_python([body]))
+        except ValidationError as error:
+            return _first_lines(error)
+        return basic_check(body) or rules(body)
+
+    return check
 
 
 def _without(error: ImportError, strict: bool) -> Check:

@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from holdfast.domain.model import Strategy
+
 Json = dict[str, Any]
-Strategy = Literal["dag", "bfs"]
 Id = Annotated[int, Meta(ge=1, le=2**53 - 1)]
 Count = Annotated[int, Meta(ge=0, le=10**9)]
 Line = Annotated[str, Meta(max_length=2000)]

@@ -1,4 +1,4 @@
-"""The routes of links, contexts, indexes and runs, as one table, and what they need of an app.
+"""The routes of links, contexts, indexes and runs, as one table.
 
 Owns which path is which use case; bodies are in `bodies`, rules below. `docs/context.md` lists the
 routes for people.
@@ -6,13 +6,13 @@ routes for people.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Protocol
 
 from starlette.requests import Request
 from starlette.routing import Route
 
+from holdfast.app.desk import Desk
 from holdfast.web.bodies import (
     ApproveBody,
     DiffQuery,
@@ -23,57 +23,14 @@ from holdfast.web.bodies import (
     PreviewBody,
     RunBody,
     ScheduleQuery,
-    Strategy,
 )
+from holdfast.web.runs import Runs
 from holdfast.web.wire import body_of, endpoint, id_of, in_thread, query_of
 
 Use = Callable[[Request], Awaitable[Json]]
 
 
-class Desk(Protocol):
-    """What people do to contexts; `holdfast.app.desk.Desk` is it."""
-
-    def create_link(self, from_id: int, to_id: int, kind: str) -> Json: ...
-
-    def delete_link(self, from_id: int, to_id: int, kind: str) -> Json: ...
-
-    def list_links(self, task_id: int) -> Json: ...
-
-    def requires_dag_schedule(
-        self, plan_id: int | None = None, *, strategy: Strategy = "dag"
-    ) -> Json: ...
-
-    def preview(self, task_id: int, changes: Json | None = None) -> Json: ...
-
-    def approve(
-        self,
-        task_id: int,
-        *,
-        pins: Sequence[str | int],
-        excludes: Sequence[str | int],
-        author: str,
-        reason: str,
-        once: bool = False,
-    ) -> Json: ...
-
-    def history(self, task_id: int) -> Json: ...
-
-    def compare(self, left: str, right: str) -> Json: ...
-
-    def get_index(self, goal_id: int) -> Json: ...
-
-    def put_index(self, goal_id: int, text: str, *, version: int, author: str) -> Json: ...
-
-
-class Runner(Protocol):
-    """Starts goals and knows them; `holdfast.app.runs.Runs` is it."""
-
-    async def run(self, asked: RunBody) -> Json: ...
-
-    def result(self, goal: int) -> Json: ...
-
-
-def routes(desk: Desk, runner: Runner, *, author: str) -> list[Route]:
+def routes(desk: Desk, runs: Runs, *, author: str) -> list[Route]:
     """Every route, bound to one app; `author` stands where a request names nobody."""
     table: tuple[tuple[str, str, Use], ...] = (
         ("POST", "/context/links", partial(_link, desk.create_link)),
@@ -86,8 +43,8 @@ def routes(desk: Desk, runner: Runner, *, author: str) -> list[Route]:
         ("POST", "/tasks/{task_id}/context/preview", partial(_preview, desk)),
         ("POST", "/tasks/{task_id}/context/approve", partial(_approve, desk, author)),
         ("GET", "/tasks/{task_id}/context/history", partial(_of, desk.history, "task_id")),
-        ("POST", "/run", partial(_run, runner)),
-        ("GET", "/run/{goal_id}", partial(_of, runner.result, "goal_id")),
+        ("POST", "/run", partial(_run, runs)),
+        ("GET", "/run/{goal_id}", partial(_of, runs.result, "goal_id")),
     )
     return [Route(path, endpoint(use), methods=[method]) for method, path, use in table]
 
@@ -147,5 +104,5 @@ async def _approve(desk: Desk, author: str, request: Request) -> Json:
     )
 
 
-async def _run(runner: Runner, request: Request) -> Json:
-    return await runner.run(await body_of(request, RunBody))
+async def _run(runs: Runs, request: Request) -> Json:
+    return await runs.run(await body_of(request, RunBody))

@@ -28,6 +28,7 @@ from holdfast.domain.plain import plain
 from holdfast.domain.ports import Progress
 from holdfast.engine import brief as store_bundle
 from holdfast.engine import renew, settle
+from holdfast.engine.rows import need
 from holdfast.errors import Corrupt, FailureClass, HoldfastError, Refused, Stale, Unavailable
 from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
@@ -76,9 +77,7 @@ async def _perform(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]
         workspace = await asyncio.to_thread(shop.workspace, claim, repository)
         bundle, base_tree, claim = await _bundle(shop, claim, repository, workspace)
         outcome = await _execute(shop, claim, bundle, workspace, base_tree)
-    except Stale:
-        raise
-    except Corrupt:
+    except (Stale, Corrupt):
         raise  # a damaged store is no fault of the task: restored, the attempt goes on
     except Unavailable as error:
         return await _fail(shop, claim, "transient", error.code, str(error)), None
@@ -135,7 +134,7 @@ async def _bundle(
     The claim comes back with the steps that briefing took.
     """
     if claim.bundle_sha256:
-        content = shop.engine.read(_blob, claim.bundle_sha256)
+        content = shop.engine.read(Tx.get, claim.bundle_sha256)
         return msgspec.json.decode(content, type=Bundle), claim.base_tree, claim
     base = await asyncio.to_thread(begin, shop, claim, repository, workspace.git_dir)
 
@@ -145,13 +144,8 @@ async def _bundle(
         )
 
     made, owned = await summed_up(shop, claim, gathered)
-    await shop.engine.acall(
-        store_bundle,
-        claim.fence,
-        encode(made),
-        base_commit=claim.base_commit,
-        base_tree=base.tree,
-    )
+    commits = {"base_commit": claim.base_commit, "base_tree": base.tree}
+    await shop.engine.acall(store_bundle, claim.fence, encode(made), **commits)
     return made, base.tree, owned
 
 
@@ -170,10 +164,10 @@ async def _settle(
         except Refused as refused:
             if refused.code != "tip_moved":
                 raise
-            continue
-        break
-    _say(shop, claim, "attempt", f"{claim.fence.session} {kept.kind}: {_headline(kept)}")
-    return decision
+        else:
+            said = f"{claim.fence.session} {kept.kind}: {_headline(kept)}"
+            _say(shop, claim, "attempt", said)
+            return decision
 
 
 def _commit(
@@ -192,7 +186,8 @@ def _commit(
     base_tree = workspace.tree_of(claim.base_commit or None)
     if not outcome.tree or outcome.tree == base_tree:
         return outcome
-    tip = shop.engine.read(_tip, claim.fence.goal, claim.spec.kind == "compensate")
+    goal = shop.engine.read(need, "goal", id=claim.fence.goal)
+    tip = str(goal["branch_commit" if claim.spec.kind == "compensate" else "tip_commit"])
     tree, accepted = outcome.tree, outcome.kind in ("passed", "unverified")
     parents = [tip if accepted else claim.base_commit]
     ref = f"refs/holdfast/goals/{claim.fence.goal}"
@@ -306,13 +301,3 @@ def _say(shop: Workshop, claim: Claim, kind: str, text: str) -> None:
             attempt=claim.fence.session,
         )
     )
-
-
-def _blob(tx: Tx, digest: str) -> bytes:
-    return tx.get(digest)
-
-
-def _tip(tx: Tx, goal: int, undoing: bool) -> str:
-    row = tx.one("goal.get", id=goal)
-    assert row is not None
-    return str(row["branch_commit" if undoing else "tip_commit"])

@@ -17,6 +17,7 @@ from holdfast.agent.briefing import Conflict, Related, Surroundings, brief, refl
 from holdfast.config import Settings
 from holdfast.context.bundle import ORDERS, Bundle, Candidate, ItemKind, Rules
 from holdfast.context.codemap import outline, relevant
+from holdfast.context.history import by_history, evidence
 from holdfast.context.limits import bundle_tokens, conversation_tokens
 from holdfast.context.retrieve import Hit, diverse, fused, newest, search, search_files
 from holdfast.context.rules import rules_of
@@ -31,7 +32,7 @@ from holdfast.engine.steering import INDEX, IndexPage, get_index, steers_of
 from holdfast.engine.undo import trees_to_undo
 from holdfast.errors import Corrupt, Refused, Unavailable
 from holdfast.store import Tx
-from holdfast.worker.library import read_tree, redacted_names
+from holdfast.worker.library import read_history, read_tree, redacted_names
 from holdfast.worker.summaries import MODES as SUMMARIES
 from holdfast.worker.summaries import Summaries
 from holdfast.worker.workshop import Workshop
@@ -39,6 +40,7 @@ from holdfast.worker.workshop import Workshop
 MODES: tuple[Literal["plain", "curated"], ...] = ("plain", "curated")
 OUTPUTS_WEIGHED = 10  # beside those that are shown, so that near-duplicates can be passed over
 FILES_SHOWN = 40
+FILES_EXPLAINED = 3
 NEWEST = 2000  # outputs that are compared by meaning
 NEAR_MIN = 0.3
 _TASK = re.compile(r"Task (\d{1,18})")
@@ -242,7 +244,7 @@ def _found(
     except (Corrupt, Unavailable) as error:
         found.append(_failed("Past outputs", "retrieved", str(error)))
     try:
-        found += _map(shop, repository, base_tree, query, hidden)
+        found += _map(shop, claim, repository, base_tree, query, hidden)
     except (Corrupt, Unavailable) as error:
         found.append(_failed("Repository map", "map", str(error)))
     return found
@@ -312,24 +314,39 @@ def _output(hit: Hit, rank: int, k: int, near: float | None, twin: str | None) -
 
 
 def _map(
-    shop: Workshop, repository: Repository, tree: str, query: str, hidden: Collection[str]
+    shop: Workshop,
+    claim: Claim,
+    repository: Repository,
+    tree: str,
+    query: str,
+    hidden: Collection[str],
 ) -> list[Candidate]:
     code = read_tree(shop.engine, repository, tree, shop.redact)
+    reason = "files nearest to the task, by words, definitions, mentions and earlier commits"
+    try:
+        known = read_history(shop.engine, repository, claim.base_commit, shop.redact)
+    except Unavailable as error:
+        known, reason = (), f"{reason} (none: {error})"
     scores = shop.engine.read(search_files, query, among=frozenset(code.blobs))
-    ranked = [one for one in relevant(code, scores, query) if one[0] not in hidden][:FILES_SHOWN]
+    found = relevant(code, scores, query, changed=by_history(known, query))
+    ranked = [path for path, _ in found if path not in hidden][:FILES_SHOWN]
     if not ranked:
         return []
     blob_of = dict(zip(code.paths, code.blobs, strict=True))
-    contents = repository.contents([blob_of[path] for path, _ in ranked])
+    contents = repository.contents([blob_of[path] for path in ranked])
     parts = []
-    for (path, _), content in zip(ranked, contents, strict=True):
+    for path, content in zip(ranked, contents, strict=True):
         text = shop.redact(content.decode(errors="replace"))
         parts.append(f"{path}\n{_indented(outline(path, text, query))}")
+    told = [evidence(known, query, path) for path in ranked[:FILES_EXPLAINED]]
+    because = "; ".join(filter(None, told))
     return [
         Candidate(
             source="Repository map",
             kind="map",
-            reason="files nearest to the task, by words, definitions and mentions",
+            reason=f"{reason}; changed by commits that speak of it: {because}"
+            if because
+            else reason,
             text="\n".join(parts),
         )
     ]

@@ -1,4 +1,4 @@
-"""The librarian: reads a base tree out of git into the store's index, once per blob and tree.
+"""The librarian: reads a base tree, and what led to it, out of git into the store's index, once.
 
 Owns which files are worth reading. It works in small batches, so that running attempts never wait
 long for the writer and a tree of any size costs little memory; a process that dies in between has
@@ -17,8 +17,16 @@ from typing import TypeVar
 from holdfast.adapters.repository import Repository
 from holdfast.adapters.scanner import Scanner
 from holdfast.context.codemap import DEFINERS_MAX, CodeMap, Facts, Scanned, build
+from holdfast.context.history import COMMITS_MAX, HISTORY_BYTES_MAX, Change, changes
 from holdfast.engine import Engine
-from holdfast.engine.library import known_facts, known_map, store_facts, store_map
+from holdfast.engine.library import (
+    known_changes,
+    known_facts,
+    known_map,
+    store_changes,
+    store_facts,
+    store_map,
+)
 
 FILES_MAX = 20_000
 FILE_BYTES_MAX = 400_000
@@ -62,6 +70,26 @@ def read_tree(
     code = build((path, blob, facts[blob]) for path, blob in entries)
     engine.call(store_map, tree, code)
     return code
+
+
+def read_history(
+    engine: Engine, repository: Repository, commit: str, redact: Callable[[str], str]
+) -> tuple[Change, ...]:
+    """What `commit` (empty: none) and those before it changed, read if not known yet. Idempotent.
+
+    Merges and what is past `COMMITS_MAX` or `HISTORY_BYTES_MAX` are left out.
+    """
+    known = engine.read(known_changes, commit) if commit else ()
+    if known is not None:
+        return known
+    told = repository.history(commit, commits_max=COMMITS_MAX, bytes_max=HISTORY_BYTES_MAX)
+    messages = redacted_names([message for message, _ in told], redact)
+    names = sorted({name for _, paths in told for name in paths})
+    shown = dict(zip(names, redacted_names(names, redact), strict=True))
+    paths = ([shown[name] for name in paths] for _, paths in told)
+    known = changes(zip(messages, paths, strict=True))
+    engine.call(store_changes, commit, known)
+    return known
 
 
 def _indexed(
@@ -137,6 +165,6 @@ def _batches(sizes: Mapping[str, int]) -> Iterator[list[str]]:
 
 
 def redacted_names(names: list[str], redact: Callable[[str], str]) -> list[str]:
-    """File names as they may be shown; one look at all of them when none holds a secret."""
+    """Names or messages as they may be shown; one look at all when none holds a secret."""
     together = "\0".join(names)
     return names if redact(together) == together else [redact(name) for name in names]

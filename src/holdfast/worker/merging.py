@@ -47,18 +47,19 @@ def begin(shop: Workshop, claim: Claim, repository: Repository, git_dir: Path) -
     merged = merge_in(git_dir, before, commit, work.commit)
     private = Repository.open(git_dir)
     if merged.tree is not None:
-        return Base(repository=private, tree=merged.tree, conflict=_conflict((), "", "", ""))
+        nothing = Conflict(files=(), ours="", theirs="", said="")
+        return Base(repository=private, tree=merged.tree, conflict=nothing)
     names = "\0".join(merged.conflicts)
     if shop.redact(names) != names:  # nothing could look for markers under a name that is hidden
         raise Refused("a file in conflict has a credential in its name", hint="rename the file")
     there = set(private.files(merged.marked))
     ours = _others(shop, repository, work.parent, commit, merged.conflicts)
     theirs = shop.engine.read(_specs, [claim.spec.merges])
-    conflict = _conflict(
-        [path for path in merged.conflicts if path in there],
-        _described(ours),
-        _described(theirs),
-        shop.redact(merged.said),
+    conflict = Conflict(
+        files=tuple(path for path in merged.conflicts if path in there),
+        ours=_described(ours),
+        theirs=_described(theirs),
+        said=shop.redact(merged.said),
     )
     return Base(repository=private, tree=merged.marked, conflict=conflict)
 
@@ -122,7 +123,3 @@ def _keys(tx: Tx, task_id: int) -> set[str]:
 
 def _described(specs: Sequence[TaskSpec]) -> str:
     return "\n\n".join(f"{spec.label}\n\n{spec.prompt}".strip()[:SIDE_CHARS_MAX] for spec in specs)
-
-
-def _conflict(files: Sequence[str], ours: str, theirs: str, said: str) -> Conflict:
-    return Conflict(files=tuple(files), ours=ours, theirs=theirs, said=said)

@@ -8,26 +8,30 @@ script is refused here, before any goal exists.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import TypedDict
 
 from holdfast.adapters.models.hosts import HOSTS, endpoint, missing_extra
 from holdfast.adapters.models.prices import Price, price
 from holdfast.domain.ports import Model
 from holdfast.errors import Refused
 
+_EXAMPLES: Mapping[str, str] = {
+    "openai": "openai:gpt-5-mini",
+    "ollama": "ollama:qwen3:8b",
+    "scripted": "scripted:replies.toml",
+    "anthropic": "anthropic:claude-sonnet-5-5",
+}
+# Whose probe reaches nothing: their protocols have no common list of models.
+HOSTED = tuple(name for name in HOSTS if name not in _EXAMPLES)
+PROVIDERS = (*_EXAMPLES, *HOSTED)
+REPLAY = "replay"  # the one provider that needs a store, so `App.model` makes it
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What `resolve` was asked for, with the price it found."""
 
-    model: str
-    environ: Mapping[str, str]
+class _Common(TypedDict):
     redact: Callable[[str], str]
     timeout_s: float
     price: Price | None
-    context_tokens_max: int
 
 
 def resolve(
@@ -37,114 +41,46 @@ def resolve(
     redact: Callable[[str], str],
     timeout_s: float,
     prices_file: Path | None = None,
-    context_tokens_max: int = 32_768,
 ) -> Model:
     """The model that `spec` names: `openai:NAME`, `ollama:NAME` (may hold colons), `scripted:FILE`.
 
     `environ` gives the providers' keys and addresses under the names they are known by, such as
     `OPENAI_API_KEY`, `ANTHROPIC_BASE_URL` and `OLLAMA_HOST`. `timeout_s` bounds one whole reply.
-    `context_tokens_max` caps the window where the endpoint lets the caller choose it.
     Raises `Refused`; reaches nothing (`probe` does).
     """
     provider, _, model = spec.partition(":")
     if provider not in PROVIDERS:
         raise _unknown_provider(spec, provider)
     if not model:
-        raise Refused(
-            f"{spec!r} names no model",
-            hint=f"such as {_EXAMPLES.get(provider, provider + ':NAME')}",
-        )
-    return PROVIDERS[provider](
-        Asked(
-            model=model,
-            environ=environ,
-            redact=redact,
-            timeout_s=timeout_s,
-            price=price(spec, prices_file),
-            context_tokens_max=context_tokens_max,
-        )
-    )
+        hint = f"such as {_EXAMPLES.get(provider, provider + ':NAME')}"
+        raise Refused(f"{spec!r} names no model", hint=hint)
+    common = _Common(redact=redact, timeout_s=timeout_s, price=price(spec, prices_file))
+    # Imported on use: each provider's library costs up to a second, and one is needed.
+    if provider == "scripted":
+        from holdfast.adapters.models.scripted import ScriptedModel  # noqa: PLC0415  see above
 
+        return ScriptedModel(Path(model), **common)
+    if provider == "ollama":
+        from holdfast.adapters.models.ollama import OllamaModel  # noqa: PLC0415  see above
 
-# The factories import on use: each provider's library costs up to a second, and one is needed.
-
-
-def _openai(asked: Asked) -> Model:
-    at = endpoint(f"openai:{asked.model}", asked.environ)
-    from holdfast.adapters.models.openai import OpenAICompatibleModel  # noqa: PLC0415  see above
-
-    return OpenAICompatibleModel(
-        asked.model, at=at, redact=asked.redact, timeout_s=asked.timeout_s, price=asked.price
-    )
-
-
-def _ollama(asked: Asked) -> Model:
-    from holdfast.adapters.models.ollama import OllamaModel  # noqa: PLC0415  see above
-
-    return OllamaModel(
-        asked.model,
-        host=asked.environ.get("OLLAMA_HOST", ""),
-        redact=asked.redact,
-        timeout_s=asked.timeout_s,
-        price=asked.price,
-        context_tokens_max=asked.context_tokens_max,
-    )
-
-
-def _scripted(asked: Asked) -> Model:
-    from holdfast.adapters.models.scripted import ScriptedModel  # noqa: PLC0415  see above
-
-    return ScriptedModel(
-        Path(asked.model), redact=asked.redact, timeout_s=asked.timeout_s, price=asked.price
-    )
-
-
-def _anthropic(asked: Asked) -> Model:
-    at = endpoint(spec := f"anthropic:{asked.model}", asked.environ)
+        return OllamaModel(model, host=environ.get("OLLAMA_HOST", ""), **common)
+    at = endpoint(spec, environ)
     try:
-        from holdfast.adapters.models.anthropic import AnthropicModel  # noqa: PLC0415  see above
+        if provider == "openai":
+            from holdfast.adapters.models.openai import OpenAICompatibleModel  # noqa: PLC0415
+
+            return OpenAICompatibleModel(model, at=at, **common)
+        if provider == "anthropic":
+            from holdfast.adapters.models.anthropic import AnthropicModel  # noqa: PLC0415
+
+            return AnthropicModel(model, at=at, **common)
+        from holdfast.adapters.models.hosted import HostedModel  # noqa: PLC0415  see above
+
+        return HostedModel(provider, model, at=at, environ=environ, **common)
     except ImportError as error:
-        raise missing_extra(spec, "anthropic") from error
-    return AnthropicModel(
-        asked.model, at=at, redact=asked.redact, timeout_s=asked.timeout_s, price=asked.price
-    )
-
-
-def _hosted(provider: str, asked: Asked) -> Model:
-    """A provider that pydantic-ai reaches."""
-    at = endpoint(f"{provider}:{asked.model}", asked.environ)
-    from holdfast.adapters.models.hosted import HostedModel  # noqa: PLC0415  see above
-
-    return HostedModel(
-        provider,
-        asked.model,
-        at=at,
-        environ=asked.environ,
-        redact=asked.redact,
-        timeout_s=asked.timeout_s,
-        price=asked.price,
-    )
-
-
-_OWN: Mapping[str, Callable[[Asked], Model]] = {
-    "openai": _openai,
-    "ollama": _ollama,
-    "scripted": _scripted,
-    "anthropic": _anthropic,
-}
-# Whose probe reaches nothing: their protocols have no common list of models.
-HOSTED = tuple(name for name in HOSTS if name not in _OWN)
-PROVIDERS: Mapping[str, Callable[[Asked], Model]] = {
-    **_OWN,
-    **{name: partial(_hosted, name) for name in HOSTED},
-}
-_EXAMPLES: Mapping[str, str] = {
-    "openai": "openai:gpt-5-mini",
-    "ollama": "ollama:qwen3:8b",
-    "scripted": "scripted:replies.toml",
-    "anthropic": "anthropic:claude-sonnet-5-5",
-}
-REPLAY = "replay"  # the one provider that needs a store, so `App.model` makes it
+        if not HOSTS[provider].extra:  # then it is no extra that is missing
+            raise
+        raise missing_extra(spec, HOSTS[provider].extra) from error
 
 
 def _unknown_provider(spec: str, provider: str) -> Refused:

@@ -15,18 +15,20 @@ from pydantic_ai.models.anthropic import AnthropicModelSettings
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from holdfast.adapters.models import transport
-from holdfast.adapters.models.direct import DirectModel
+from holdfast.adapters.models.direct import ListedModel
 from holdfast.adapters.models.hosts import Endpoint
 from holdfast.adapters.models.prices import Price
 
 VERSION = "2023-06-01"
 
 
-class AnthropicModel(DirectModel):
+class AnthropicModel(ListedModel):
     """One model at Anthropic or at an endpoint that speaks its protocol; see `domain.ports.Model`.
 
     Its address has no `/v1`. A seed is not sent: the protocol has none.
     """
+
+    _list = "v1/models?limit=1000"
 
     def __init__(
         self,
@@ -36,16 +38,10 @@ class AnthropicModel(DirectModel):
         redact: Callable[[str], str],
         timeout_s: float,
         price: Price | None,
-        reply_bytes_max: int = transport.REPLY_BYTES_MAX,
     ) -> None:
-        self._model = model
         key = at.key or transport.NO_KEY
-        self._client = transport.open_client(
-            at.url,
-            timeout_s=timeout_s,
-            headers={"X-Api-Key": key, "Anthropic-Version": VERSION},
-            reply_bytes_max=reply_bytes_max,
-        )
+        headers = {"X-Api-Key": key, "Anthropic-Version": VERSION}
+        self._client = transport.open_client(at.url, timeout_s=timeout_s, headers=headers)
         sdk = AsyncAnthropic(base_url=at.url, api_key=key, http_client=self._client, max_retries=0)
         super().__init__(
             f"anthropic:{model}",
@@ -63,21 +59,3 @@ class AnthropicModel(DirectModel):
             takes_temperature=False,
             empty_turns=False,
         )
-
-    @property
-    def context_tokens(self) -> int | None:
-        """None: the protocol does not say."""
-        return None
-
-    async def probe(self) -> None:
-        hint = "check ANTHROPIC_BASE_URL and the network"
-        async with transport.probing(
-            self._timeout_s, endpoint=self._endpoint, hint=hint, redact=self._redact
-        ):
-            path = "v1/models?limit=1000"
-            await transport.check_listed(
-                self._client, path, self._model, self._endpoint, self._redact
-            )
-
-    async def aclose(self) -> None:
-        await self._client.aclose()

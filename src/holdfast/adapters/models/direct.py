@@ -40,6 +40,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from holdfast.adapters.models import failures, transport
+from holdfast.adapters.models.hosts import HOSTS
 from holdfast.adapters.models.prices import Price
 from holdfast.adapters.models.replies import Draft, seal
 from holdfast.domain.ports import FinishReason, Message, ModelReply, ModelRequest, ToolCall
@@ -62,6 +63,8 @@ class DirectModel:
     `settings` are the provider's own, sent with every request. `empty_turns` false is for a
     provider that refuses an empty text.
     """
+
+    context_tokens: int | None = None  # their protocols do not say
 
     def __init__(
         self,
@@ -147,6 +150,26 @@ class DirectModel:
                 return failures.never_sent(f"{error}", self._redact, allowed=False)
             case _:
                 return failures.malformed(f"{type(error).__name__}: {error}", self._redact)
+
+
+class ListedModel(DirectModel):
+    """The same at an endpoint that lists its models, reached by a client of ours."""
+
+    _client: transport.Client
+    _list = "models"
+
+    async def probe(self) -> None:
+        provider, _, model = self.name.partition(":")
+        hint = f"check {HOSTS[provider].address} and the network"
+        async with transport.probing(
+            self._timeout_s, endpoint=self._endpoint, hint=hint, redact=self._redact
+        ):
+            await transport.check_listed(
+                self._client, self._list, model, self._endpoint, self._redact
+            )
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
 
 
 def _answer(error: BaseException) -> tuple[int, dict[str, str]] | None:

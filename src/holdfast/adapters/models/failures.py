@@ -13,7 +13,7 @@ request crashing the server, so it is `unknown`, unless the server says `x-shoul
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -22,9 +22,11 @@ from holdfast.errors import FailureClass, ModelError
 
 MESSAGE_CHARS_MAX = 500
 RETRY_AFTER_S_MAX = 86_400.0
+_NO_CREDIT = "the provider account has no credit left; waiting will not help"
+_NOT_ALLOWED = "check the provider's key and what it may use"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Row:
     """An answer matches when its status is in `statuses` (empty: any) and one word occurs in it.
 
@@ -32,28 +34,31 @@ class Row:
     gateway's HTML page is nobody's error code. Empty `says` asks for no word.
     """
 
-    statuses: frozenset[int] = frozenset()
-    says: tuple[str, ...] = ()
     failure_class: FailureClass
     code: str
     hint: str = ""
+    statuses: Collection[int] = ()
+    says: tuple[str, ...] = ()
 
 
 # The first row that matches wins.
 TABLE: tuple[Row, ...] = (
     Row(
+        "policy",
+        "content_filter",
+        "the provider's content filter refused; reword the goal or use another model",
         says=("content_filter", "content_policy_violation", "content management policy"),
-        failure_class="policy",
-        code="content_filter",
-        hint="the provider's content filter refused; reword the goal or use another model",
     ),
     Row(
+        "policy",
+        "quota_exhausted",
+        _NO_CREDIT,
         says=("insufficient_quota", "billing_hard_limit", "credit_balance", "spend_limit_exceeded"),
-        failure_class="policy",
-        code="quota_exhausted",
-        hint="the provider account has no credit left; waiting will not help",
     ),
     Row(
+        "logic",
+        "context_too_long",
+        "lower bundle_tokens or use a model with a larger window",
         says=(
             "context_length_exceeded",
             "maximum context length",
@@ -62,50 +67,33 @@ TABLE: tuple[Row, ...] = (
             "exceeds the available context size",
             "reduce the length of the messages",
         ),
-        failure_class="logic",
-        code="context_too_long",
-        hint="lower bundle_tokens or use a model with a larger window",
     ),
+    Row("policy", "not_allowed", _NOT_ALLOWED, statuses=(401, 403, 407, 451)),
+    Row("policy", "quota_exhausted", _NO_CREDIT, statuses=(402,)),
     Row(
-        statuses=frozenset({401, 403, 407, 451}),
-        failure_class="policy",
-        code="not_allowed",
-        hint="check the provider's key and what it may use",
+        "logic",
+        "unknown_model",
+        "check the model's name and the endpoint's address",
+        statuses=(404,),
     ),
+    Row("transient", "timeout", statuses=(408, 504, 524)),
+    Row("transient", "rate_limited", statuses=(429,)),
+    Row("transient", "conflict", statuses=(409, 425)),
+    Row("transient", "overloaded", statuses=(502, 503, 520, 521, 522, 523, 529)),
     Row(
-        statuses=frozenset({402}),
-        failure_class="policy",
-        code="quota_exhausted",
-        hint="the provider account has no credit left; waiting will not help",
+        "logic",
+        "bad_endpoint",
+        "redirects are not followed, they could carry a key away; name the final address",
+        statuses=range(300, 400),
     ),
+    Row("logic", "bad_request", statuses=range(400, 500)),
     Row(
-        statuses=frozenset({404}),
-        failure_class="logic",
-        code="unknown_model",
-        hint="check the model's name and the endpoint's address",
+        "unknown",
+        "server_error",
+        "this request may be the cause, so it is not asked again; --model A,B goes on with B",
+        statuses=range(500, 600),
     ),
-    Row(statuses=frozenset({408, 504, 524}), failure_class="transient", code="timeout"),
-    Row(statuses=frozenset({429}), failure_class="transient", code="rate_limited"),
-    Row(statuses=frozenset({409, 425}), failure_class="transient", code="conflict"),
-    Row(
-        statuses=frozenset({502, 503, 520, 521, 522, 523, 529}),
-        failure_class="transient",
-        code="overloaded",
-    ),
-    Row(
-        statuses=frozenset(range(300, 400)),
-        failure_class="logic",
-        code="bad_endpoint",
-        hint="redirects are not followed, they could carry a key away; name the final address",
-    ),
-    Row(statuses=frozenset(range(400, 500)), failure_class="logic", code="bad_request"),
-    Row(
-        statuses=frozenset(range(500, 600)),
-        failure_class="unknown",
-        code="server_error",
-        hint="this request may be the cause, so it is not asked again; --model A,B goes on with B",
-    ),
-    Row(failure_class="unknown", code="unexpected_status"),
+    Row("unknown", "unexpected_status"),
 )
 
 
@@ -155,7 +143,7 @@ def never_sent(what: str, redact: Callable[[str], str], *, allowed: bool) -> Mod
     return ModelError(
         f"the request was not sent: {one_line(what, redact)}",
         failure_class="logic" if allowed else "policy",
-        hint="" if allowed else "check the provider's key and what it may use",
+        hint="" if allowed else _NOT_ALLOWED,
         code="bad_request" if allowed else "not_allowed",
     )
 

@@ -26,7 +26,7 @@ from pydantic_ai.settings import ModelSettings
 
 from holdfast.adapters.models import transport
 from holdfast.adapters.models.direct import DirectModel
-from holdfast.adapters.models.hosts import HOSTS, Endpoint, missing_extra
+from holdfast.adapters.models.hosts import Endpoint
 from holdfast.adapters.models.prices import Price
 from holdfast.errors import Refused
 
@@ -47,10 +47,8 @@ class Place:
 class HostedModel(DirectModel):
     """One model of a hosted provider; see `domain.ports.Model`.
 
-    Raises `Refused` without its SDK, and for a model's name that the SDK does not take.
+    Raises `ImportError` without its SDK, and `Refused` for a name that the SDK does not take.
     """
-
-    context_tokens: int | None = None
 
     def __init__(
         self,
@@ -70,15 +68,8 @@ class HostedModel(DirectModel):
         try:
             made, self._close = _MAKERS.get(provider, _plain)(place)
             wire = infer_model(spec, lambda name: made)
-        except ImportError as error:
-            if not HOSTS[provider].extra:  # then it is no extra that is missing
-                raise
-            raise missing_extra(spec, HOSTS[provider].extra) from error
-        except (
-            UserError,
-            OpenAIError,
-            ValueError,
-        ) as error:  # the SDK's own word on a name or a region
+        # The SDK's own word on a name or a region.
+        except (UserError, OpenAIError, ValueError) as error:
             raise Refused(f"{spec}: {error}", code="unusable_model") from error
         super().__init__(
             spec,
@@ -121,22 +112,14 @@ def _plain(at: Place, **named: Any) -> tuple[Any, Close]:
     return made, client.aclose
 
 
-def _addressed(at: Place) -> tuple[Any, Close]:
+def _addressed(at: Place, **named: Any) -> tuple[Any, Close]:
     """Whose class takes an address too, under its usual name."""
-    return _plain(at, api_key=at.key, base_url=at.url or None)
+    return _plain(at, api_key=at.key, base_url=at.url or None, **named)
 
 
 def _azure(at: Place) -> tuple[Any, Close]:
     version = None if at.url.endswith("/v1") else at.environ.get("OPENAI_API_VERSION") or None
     return _plain(at, api_key=at.key, azure_endpoint=at.url, api_version=version)
-
-
-def _litellm(at: Place) -> tuple[Any, Close]:
-    return _plain(at, api_key=at.key or None, api_base=at.url)
-
-
-def _vllm(at: Place) -> tuple[Any, Close]:
-    return _plain(at, api_key=at.key or transport.NO_KEY, base_url=at.url)
 
 
 def _snowflake(at: Place) -> tuple[Any, Close]:
@@ -248,10 +231,6 @@ def _bedrock(at: Place) -> tuple[Any, Close]:
     return _class(at)(bedrock_client=client), close
 
 
-def _bedrock_mantle(at: Place) -> tuple[Any, Close]:
-    return _plain(at, api_key=at.key, region_name=_region(at), base_url=at.url or None)
-
-
 def _region(at: Place) -> str:
     region = at.environ.get("AWS_REGION") or at.environ.get("AWS_DEFAULT_REGION")
     if not region:
@@ -267,16 +246,16 @@ _MAKERS: Mapping[str, Callable[[Place], tuple[Any, Close]]] = {
     "azure": _azure,
     "azure-responses": _azure,
     "bedrock": _bedrock,
-    "bedrock-mantle": _bedrock_mantle,
+    "bedrock-mantle": lambda at: _addressed(at, region_name=_region(at)),
     "cohere": _cohere,
     "google": _addressed,
     "google-cloud": _google_cloud,
     "groq": _groq,
     "heroku": _addressed,
     "huggingface": _huggingface,
-    "litellm": _litellm,
+    "litellm": lambda at: _plain(at, api_key=at.key or None, api_base=at.url),
     "mistral": _addressed,
     "snowflake": _snowflake,
-    "vllm": _vllm,
+    "vllm": lambda at: _plain(at, api_key=at.key or transport.NO_KEY, base_url=at.url),
     "xai": _xai,
 }

@@ -58,28 +58,16 @@ class OllamaModel:
         redact: Callable[[str], str],
         timeout_s: float,
         price: Price | None,
-        context_tokens_max: int = CONTEXT_TOKENS_MAX,
-        reply_bytes_max: int = transport.REPLY_BYTES_MAX,
     ) -> None:
+        self.name = f"ollama:{model}"
+        # `num_ctx` of every chat; None until the server was asked, by a probe or a first call.
+        self.context_tokens: int | None = None
         self._model = model
         self._endpoint = base_url(host)
         self._redact = redact
         self._timeout_s = timeout_s
         self._price = price
-        self._context_tokens_max = context_tokens_max
-        self._context_tokens: int | None = None
-        self._client = transport.open_client(
-            self._endpoint, timeout_s=timeout_s, reply_bytes_max=reply_bytes_max
-        )
-
-    @property
-    def name(self) -> str:
-        return f"ollama:{self._model}"
-
-    @property
-    def context_tokens(self) -> int | None:
-        """`num_ctx` of every chat; None until the server was asked, by a probe or a first call."""
-        return self._context_tokens
+        self._client = transport.open_client(self._endpoint, timeout_s=timeout_s)
 
     async def probe(self) -> None:
         hint = "start it with `ollama serve`, or set OLLAMA_HOST"
@@ -149,15 +137,11 @@ class OllamaModel:
 
         A server that cannot say (proxies often speak `/api/chat` only) is given the cap.
         """
-        if self._context_tokens is None:
+        if self.context_tokens is None:
             try:
+                asked = {"model": self._model}
                 shown = await transport.fetch_json(
-                    self._client,
-                    "POST",
-                    "/api/show",
-                    _Shown,
-                    redact=self._redact,
-                    body={"model": self._model},
+                    self._client, "POST", "/api/show", _Shown, redact=self._redact, body=asked
                 )
             except ModelError as error:
                 if error.code != "unknown_model":
@@ -168,8 +152,8 @@ class OllamaModel:
                 for key, value in shown.model_info.items()
                 if key.endswith(".context_length") and isinstance(value, int) and value > 0
             ]
-            self._context_tokens = min([*lengths, self._context_tokens_max])
-        return self._context_tokens
+            self.context_tokens = min([*lengths, CONTEXT_TOKENS_MAX])
+        return self.context_tokens
 
 
 def chat_body(request: ModelRequest, *, num_ctx: int) -> dict[str, Any]:

@@ -17,12 +17,12 @@ from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from holdfast.adapters.models import transport
-from holdfast.adapters.models.direct import DirectModel
+from holdfast.adapters.models.direct import ListedModel
 from holdfast.adapters.models.hosts import Endpoint
 from holdfast.adapters.models.prices import Price
 
 
-class OpenAICompatibleModel(DirectModel):
+class OpenAICompatibleModel(ListedModel):
     """One model at one OpenAI-compatible endpoint; see `domain.ports.Model`."""
 
     def __init__(
@@ -33,16 +33,10 @@ class OpenAICompatibleModel(DirectModel):
         redact: Callable[[str], str],
         timeout_s: float,
         price: Price | None,
-        reply_bytes_max: int = transport.REPLY_BYTES_MAX,
     ) -> None:
-        self._model = model
         key = at.key or transport.NO_KEY
-        self._client = transport.open_client(
-            at.url,
-            timeout_s=timeout_s,
-            headers={"Authorization": f"Bearer {key}"},
-            reply_bytes_max=reply_bytes_max,
-        )
+        headers = {"Authorization": f"Bearer {key}"}
+        self._client = transport.open_client(at.url, timeout_s=timeout_s, headers=headers)
         self._client.event_hooks["response"].append(_stream_whole_replies)
         sdk = AsyncOpenAI(base_url=at.url, api_key=key, http_client=self._client, max_retries=0)
         chat = OpenAIChatModel(
@@ -60,23 +54,6 @@ class OpenAICompatibleModel(DirectModel):
             # Reasoning models refuse a temperature.
             takes_temperature=not chat.profile.get("openai_supports_reasoning"),
         )
-
-    @property
-    def context_tokens(self) -> int | None:
-        """None: the protocol does not say."""
-        return None
-
-    async def probe(self) -> None:
-        hint = "check OPENAI_BASE_URL and the network"
-        async with transport.probing(
-            self._timeout_s, endpoint=self._endpoint, hint=hint, redact=self._redact
-        ):
-            await transport.check_listed(
-                self._client, "models", self._model, self._endpoint, self._redact
-            )
-
-    async def aclose(self) -> None:
-        await self._client.aclose()
 
 
 async def _stream_whole_replies(response: httpx2.Response) -> None:

@@ -17,20 +17,11 @@ from holdfast.errors import Divergence
 class ReplayingModel:
     """See the module and `domain.ports.Model`. Replies are redacted already."""
 
-    def __init__(
-        self, name: str, replies: Sequence[ModelReply], *, context_tokens: int | None = None
-    ) -> None:
-        self._name = name
+    context_tokens: int | None = None
+
+    def __init__(self, name: str, replies: Sequence[ModelReply]) -> None:
+        self.name = name
         self._replies = tuple(replies)
-        self._context_tokens = context_tokens
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def context_tokens(self) -> int | None:
-        return self._context_tokens
 
     async def probe(self) -> None:
         """Always well: there is nothing to reach."""

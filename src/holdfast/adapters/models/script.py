@@ -80,10 +80,6 @@ class ScriptedReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     times: int | None = None
 
     @property
-    def faulty(self) -> bool:
-        return self != self.healthy()
-
-    @property
     def finish(self) -> Literal["stop", "length", "tool_calls", "content_filter"]:
         return self.finish_reason or ("tool_calls" if self.calls else "stop")
 
@@ -144,7 +140,7 @@ class Prompter:
 
     def _play(self, position: int, turn: int) -> ScriptedReply:
         reply = self._script.rules[position].replies[turn]
-        if not reply.faulty or reply.times is None:
+        if reply.times is None or reply == reply.healthy():
             return reply
         played = self._played.get((position, turn), 0)
         self._played[position, turn] = played + 1
@@ -158,7 +154,7 @@ def load_script(path: Path) -> Script:
         data = msgspec.json.decode(text) if path.suffix == ".json" else tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"the script {path} cannot be read: {error}") from error
-    except (tomllib.TOMLDecodeError, msgspec.DecodeError) as error:
+    except (ValueError, RecursionError) as error:  # msgspec's own is a ValueError too
         raise Refused(f"the script {path} is not valid: {error}") from error
     return parse_script(data, where=str(path))
 

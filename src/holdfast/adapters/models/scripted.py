@@ -14,13 +14,7 @@ from pathlib import Path
 from holdfast.adapters.models import failures
 from holdfast.adapters.models.prices import Price
 from holdfast.adapters.models.replies import Draft, request_texts, seal
-from holdfast.adapters.models.script import (
-    Prompter,
-    Script,
-    ScriptedReply,
-    load_script,
-    scripted_usage,
-)
+from holdfast.adapters.models.script import Prompter, ScriptedReply, load_script, scripted_usage
 from holdfast.domain.ports import ModelReply, ModelRequest, ToolCall
 
 
@@ -35,20 +29,13 @@ class ScriptedModel:
         timeout_s: float,
         price: Price | None,
     ) -> None:
-        self._name = str(path)
-        self._script: Script = load_script(path)
-        self._prompter = Prompter(self._script)
+        script = load_script(path)
+        self.name = f"scripted:{path}"
+        self.context_tokens: int | None = script.context_tokens
+        self._prompter = Prompter(script)
         self._redact = redact
         self._timeout_s = timeout_s
         self._price = price
-
-    @property
-    def name(self) -> str:
-        return f"scripted:{self._name}"
-
-    @property
-    def context_tokens(self) -> int | None:
-        return self._script.context_tokens
 
     async def probe(self) -> None:
         """Always well: the script was read when the model was made."""

@@ -1,8 +1,8 @@
 """One HTTP client for every model endpoint, and what its failures mean.
 
-Owns the client's limits and the translation of transport errors. It does
-not retry and does not follow redirects, which could carry a key to another host. Invariants: no
-reply larger than `REPLY_BYTES_MAX` is held; nothing waits longer than its caller's deadline.
+Owns the client's limits and the translation of transport errors. It does not retry and does not
+follow redirects, which could carry a key to another host. Invariants: no reply larger than
+`REPLY_BYTES_MAX` is held; nothing waits longer than its caller's deadline.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from holdfast.errors import ModelError, Refused, Unavailable
 
 REPLY_BYTES_MAX = 32_000_000
 CONNECT_S_MAX = 10.0
-PROBE_S_MAX = (
-    2.0  # a refusal is due within 5 s; loading a library takes 1.5, and twice that at work
-)
+# A refusal is due within 5 s; loading a library takes 1.5, and twice that at work.
+PROBE_S_MAX = 2.0
 # Local servers need no key, but the SDKs insist on a text.
 NO_KEY = "no-key"
 T = TypeVar("T")
@@ -33,11 +32,7 @@ Client = httpx2.AsyncClient
 
 
 class ReplyTooLarge(httpx2.ReadError):
-    """The body passed the client's limit of `bytes_max`; the rest is not read."""
-
-    def __init__(self, bytes_max: int) -> None:
-        super().__init__(f"more than {bytes_max} bytes")
-        self.bytes_max = bytes_max
+    """The body passed `REPLY_BYTES_MAX`; the rest is not read."""
 
 
 # The first class that matches wins. `logic`: the same request from here will fail the same way.
@@ -57,13 +52,12 @@ def open_client(
     *,
     timeout_s: float,
     headers: Mapping[str, str] | None = None,
-    reply_bytes_max: int = REPLY_BYTES_MAX,
 ) -> httpx2.AsyncClient:
     """A client for one endpoint. Proxies of the environment are used except for this machine."""
 
     async def bound(response: httpx2.Response) -> None:
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _Bounded(response.stream, reply_bytes_max)
+        response.stream = _Bounded(response.stream)
 
     return httpx2.AsyncClient(
         base_url=base_url,
@@ -97,7 +91,7 @@ def transport_failure(
     while cause is not None and not isinstance(cause, httpx2.HTTPError):
         cause = cause.__cause__ or cause.__context__
     if isinstance(cause, ReplyTooLarge):
-        return failures.too_large(cause.bytes_max)
+        return failures.too_large(REPLY_BYTES_MAX)
     # What an SDK of another HTTP library says of itself, where the table knows no class of it.
     otherwise = "unreachable" if getattr(error, "phase", "") == "connect" else "connection_lost"
     code = next((code for kind, code in _TRANSPORT if isinstance(cause, kind)), otherwise)
@@ -153,11 +147,7 @@ def unknown_model(name: str, known: list[str], *, endpoint: str, hint: str) -> R
     """The refusal of a model the endpoint does not have, with the nearest names it has."""
     near = get_close_matches(name, known, n=3, cutoff=0.4) or sorted(known)[:3]
     seen = f"near names: {', '.join(near)}" if near else "it has no models"
-    return Refused(
-        f"{endpoint} has no model {name!r}; {seen}",
-        hint=hint,
-        code="unknown_model",
-    )
+    return Refused(f"{endpoint} has no model {name!r}; {seen}", hint=hint, code="unknown_model")
 
 
 async def check_listed(
@@ -185,18 +175,17 @@ def is_loopback(url: str) -> bool:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body that stops at a number of bytes."""
+    """A body that stops at `REPLY_BYTES_MAX`."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, bytes_max: int) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
         self._inner = inner
-        self._bytes_max = bytes_max
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         seen = 0
         async for piece in self._inner:
             seen += len(piece)
-            if seen > self._bytes_max:
-                raise ReplyTooLarge(self._bytes_max)
+            if seen > REPLY_BYTES_MAX:
+                raise ReplyTooLarge(f"more than {REPLY_BYTES_MAX} bytes")
             yield piece
 
     async def aclose(self) -> None:

@@ -12,25 +12,19 @@ from holdfast.adapters.tools.command import RunCommand
 from holdfast.adapters.tools.files import EditFile, ListDirectory, ReadFile, WriteFile
 from holdfast.adapters.tools.observing import Limits
 from holdfast.adapters.tools.search import SearchFiles
-from holdfast.config import DEFAULTS
+from holdfast.config import DEFAULTS, Settings
 from holdfast.domain.ports import Tool
 
 __all__ = ["builtin_tools", "check_arguments"]
 
 
-def builtin_tools(
-    *,
-    redact: Redact,
-    file_bytes_max: int = DEFAULTS.file_bytes_max,
-    output_bytes_max: int = DEFAULTS.output_bytes_max,
-    command_s: float = DEFAULTS.command_s,
-) -> dict[str, Tool]:
+def builtin_tools(*, redact: Redact, settings: Settings = DEFAULTS) -> dict[str, Tool]:
     """The built-in tools by name, in the order in which models are told of them."""
     limits = Limits(
         redact=redact,
-        file_bytes_max=file_bytes_max,
-        output_bytes_max=output_bytes_max,
-        command_s=command_s,
+        file_bytes_max=settings.file_bytes_max,
+        output_bytes_max=settings.output_bytes_max,
+        command_s=settings.command_s,
     )
     kinds = (ReadFile, WriteFile, EditFile, ListDirectory, SearchFiles, RunCommand)
     tools: list[Tool] = [kind(limits) for kind in kinds]

@@ -14,6 +14,8 @@ from holdfast.adapters.tools.observing import Limits, failed
 from holdfast.domain.ports import CommandResult, Observation, ToolSpec, Workspace
 from holdfast.errors import Refused
 
+_FACTS = ("exit_code", "signal", "timed_out", "stdout_bytes", "stderr_bytes")
+
 
 class RunCommand:
     """A command's exit and what it printed, both ends of each stream."""
@@ -56,18 +58,20 @@ class RunCommand:
             )
         except Refused as refused:
             return failed(name, redact, "COMMAND_BLOCKED", refused.message)
-        output, data = _told(result), _facts(result)
+        output = _told(result)
+        data = {fact: getattr(result, fact) for fact in _FACTS}
         if result.missing_program:
-            said = "there is no such program here"
-            return failed(name, redact, "PROGRAM_NOT_FOUND", said, output=output, data=data)
-        if result.timed_out:
+            code, said = "PROGRAM_NOT_FOUND", "there is no such program here"
+        elif result.timed_out:
             said = f"the command was ended after {limit_ms} ms with everything it started"
-            return failed(name, redact, "TIMEOUT", said, output=output, data=data)
-        if result.exit_code != 0:
+            code = "TIMEOUT"
+        elif result.exit_code != 0:
             ended = "" if result.signal is None else f"by signal {result.signal}"
             said = f"the command ended {ended or f'with exit code {result.exit_code}'}"
-            return failed(name, redact, "COMMAND_FAILED", said, output=output, data=data)
-        return Observation(tool=name, success=True, output=output or "[no output]", data=data)
+            code = "COMMAND_FAILED"
+        else:
+            return Observation(tool=name, success=True, output=output or "[no output]", data=data)
+        return failed(name, redact, code, said, output=output, data=data)
 
 
 def _told(result: CommandResult) -> str:
@@ -76,13 +80,3 @@ def _told(result: CommandResult) -> str:
     if result.stderr.strip():
         parts += ["[stderr]", result.stderr.rstrip("\n")]
     return "\n".join(part for part in parts if part)
-
-
-def _facts(result: CommandResult) -> dict[str, Any]:
-    return {
-        "exit_code": result.exit_code,
-        "signal": result.signal,
-        "timed_out": result.timed_out,
-        "stdout_bytes": result.stdout_bytes,
-        "stderr_bytes": result.stderr_bytes,
-    }

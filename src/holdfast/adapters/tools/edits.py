@@ -55,14 +55,13 @@ def blocks_of_diff(diff: str) -> list[Block]:
     lines = _lines(diff)
     index = 0
     while index < len(lines):
-        head = _HUNK.match(lines[index])
-        if head is None:
-            if lines[index].startswith(("+++ ", "--- ")) and blocks:
-                raise Refusal("INVALID_ARGUMENTS", "the diff changes more than one file")
-            index += 1
+        if head := _HUNK.match(lines[index]):
+            block, index = _hunk(lines, index + 1, head)
+            blocks.append(block)
             continue
-        block, index = _hunk(lines, index + 1, head)
-        blocks.append(block)
+        if lines[index].startswith(("+++ ", "--- ")) and blocks:
+            raise Refusal("INVALID_ARGUMENTS", "the diff changes more than one file")
+        index += 1
     if not blocks:
         raise Refusal("INVALID_ARGUMENTS", "the diff has no hunk (a line that begins with @@)")
     return blocks
@@ -114,10 +113,8 @@ def _apply_one(text: str, search: str, replace: str, hint: int, trusted: bool) -
         return text[: places[0]] + replace + text[places[0] + len(search) :]
     if places:
         lines = ", ".join(str(text.count("\n", 0, at) + 1) for at in places[:10])
-        raise Refusal(
-            "EDIT_AMBIGUOUS",
-            f"the text stands {len(places)} times (lines {lines}); add lines around it",
-        )
+        said = f"the text stands {len(places)} times (lines {lines}); add lines around it"
+        raise Refusal("EDIT_AMBIGUOUS", said)
     if replace and not trusted and len(_occurrences(text, replace)) == 1:
         return None
     return _apply_by_lines(text, search, replace)
@@ -140,9 +137,7 @@ def _is_applied(text: str, search: str, replace: str, places: Sequence[int]) -> 
     offset = replace.find(search)
     if offset < 0:
         return False
-    return all(text.startswith(replace, at - offset) for at in places if at >= offset) and all(
-        at >= offset for at in places
-    )
+    return all(at >= offset and text.startswith(replace, at - offset) for at in places)
 
 
 def _apply_by_lines(text: str, search: str, replace: str) -> str:
@@ -156,10 +151,8 @@ def _apply_by_lines(text: str, search: str, replace: str) -> str:
         raise Refusal("EDIT_NOT_FOUND", "the text to replace is not in the file.")
     if len(starts) > 1:
         where = ", ".join(str(at + 1) for at in starts[:10])
-        raise Refusal(
-            "EDIT_AMBIGUOUS",
-            f"with white space ignored the lines stand {len(starts)} times (lines {where})",
-        )
+        said = f"with white space ignored the lines stand {len(starts)} times (lines {where})"
+        raise Refusal("EDIT_AMBIGUOUS", said)
     start = starts[0]
     body = _reindented(replace.strip("\n"), search.strip("\n"), lines[start : start + size])
     ending = "\n" if lines[start + size - 1].endswith("\n") and body else ""
@@ -225,9 +218,8 @@ def _hunk(lines: Sequence[str], index: int, head: re.Match[str]) -> tuple[Block,
             before.append(lines[index])
             after.append(lines[index])
         else:
-            raise Refusal(
-                "INVALID_ARGUMENTS", f"line {index + 1} of the diff has no ' ', '-' or '+'"
-            )
+            said = f"line {index + 1} of the diff has no ' ', '-' or '+'"
+            raise Refusal("INVALID_ARGUMENTS", said)
         index += 1
     line = int(head[1])
     search, replace = "".join(before), "".join(after)

@@ -20,7 +20,13 @@ from typing import Any
 from holdfast.adapters.capture import cut_end
 from holdfast.adapters.tools.arguments import takes
 from holdfast.adapters.tools.edits import Block, Edited, apply, blocks_of, blocks_of_diff
-from holdfast.adapters.tools.observing import Answer, FileTool, decoded, has_mark, refuse_new_marks
+from holdfast.adapters.tools.observing import (
+    Answer,
+    FileTool,
+    decoded,
+    has_mark,
+    refuse_new_marks,
+)
 from holdfast.adapters.tools.paths import (
     Entry,
     Refusal,

@@ -51,8 +51,8 @@ class SearchFiles:
         effect="pure",
     )
 
-    def __init__(self, limits: Limits, search_s: float = SEARCH_S) -> None:
-        self._limits, self._search_s = limits, search_s
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
 
     async def call(self, arguments: Mapping[str, Any], workspace: Workspace) -> Observation:
         name, redact = self.spec.name, self._limits.redact
@@ -66,9 +66,9 @@ class SearchFiles:
         order = {"pattern": arguments["pattern"], "results_max": results_max + 1}
         order |= {"memory_bytes": _MEMORY_BYTES}
         try:
-            rows = await _ask([json.dumps(order), *questions], self._search_s)
+            rows = await _ask([json.dumps(order), *questions])
         except TimeoutError:
-            said = f"the search took longer than {self._search_s:g} s; simplify the pattern"
+            said = f"the search took longer than {SEARCH_S:g} s; simplify the pattern"
             return failed(name, redact, "TIMEOUT", said)
         if rows and "error" in rows[0]:
             return failed(name, redact, "INVALID_REGEX", rows[0]["error"])
@@ -120,7 +120,7 @@ class SearchFiles:
             return None
 
 
-async def _ask(questions: list[str], limit_s: float) -> list[dict[str, Any]]:
+async def _ask(questions: list[str]) -> list[dict[str, Any]]:
     """The matcher's answers. Raises TimeoutError; the child is dead in every case."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-S", matcher.__file__),
@@ -131,7 +131,7 @@ async def _ask(questions: list[str], limit_s: float) -> list[dict[str, Any]]:
         cwd="/",
     )
     try:
-        async with asyncio.timeout(limit_s):
+        async with asyncio.timeout(SEARCH_S):
             output, _ = await process.communicate("\n".join(questions).encode())
     finally:
         if process.returncode is None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from holdfast.app import App
 from holdfast.app.desk import with_changes
 from holdfast.app.goals import Wish, note, policy, resumable, start
 from holdfast.domain.model import Budget, ContextOptions, Strategy
@@ -19,15 +19,10 @@ from holdfast.engine.outlook import goal_result
 from holdfast.engine.schedule import order_plan
 from holdfast.errors import HoldfastError, Refused
 from holdfast.store import Tx
-from holdfast.web.bodies import RunBody
+from holdfast.web.bodies import Json, RunBody
 from holdfast.worker.branch import show_branch
 from holdfast.worker.liveness import LifeLine
 from holdfast.worker.run import run_goal
-
-if TYPE_CHECKING:
-    from holdfast.app import App
-
-Json = dict[str, Any]
 
 
 class Runs:
