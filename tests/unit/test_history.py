@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_world import world
@@ -117,6 +117,8 @@ def test_a_query_finds_a_word_in_every_form_of_its_root() -> None:
     ]
 
 
+@example("agreed")
+@example("agreeeing")
 @given(st.text("abdeginsz", min_size=1, max_size=9))
 def test_every_term_is_among_the_forms_of_its_root_and_no_other_roots_term_is(term: str) -> None:
     assert term in forms(root(term))

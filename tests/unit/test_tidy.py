@@ -26,10 +26,10 @@ LINES_MAX = {
     "context": 1_750,
     "domain": 1_500,
     "engine": 3_050,
-    "lang": 14_000,
+    "lang": 13_400,
     "store": 1_100,
     "testing": 950,
-    "trace": 4_900,
+    "trace": 4_800,
     "web": 600,
     "worker": 1_400,
 }

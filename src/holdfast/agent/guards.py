@@ -7,7 +7,6 @@ one of them fires the loop records it as a decision of that turn.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -29,17 +28,16 @@ class Guards:
         self._policy = policy
         self._last = ""
         self._same = 0
-        self._seen: Counter[str] = Counter()
+        self._seen: set[bytes] = set()
         self._stalled = 0
 
     def round(self, calls: str, observations: list[str]) -> None:
         """Note what a turn asked for and saw."""
         self._same = self._same + 1 if calls == self._last else 1
         self._last = calls
-        digests = [sha256(text.encode()).hexdigest() for text in observations]
-        fresh = [digest for digest in digests if digest not in self._seen]
-        self._seen.update(digests)
-        self._stalled = 0 if fresh else self._stalled + 1
+        digests = {sha256(text.encode()).digest() for text in observations}
+        self._stalled = self._stalled + 1 if digests <= self._seen else 0
+        self._seen |= digests
 
     def before(self, turn: int) -> Stop | None:
         """The guard that forbids this turn (counted from 1), if one does."""

@@ -38,9 +38,11 @@ OUTLINE_LINES_MAX = 12
 # Weights of the five rankings, set on the training half of benchmarks/context.py.
 CONTENT_WEIGHT, PATH_WEIGHT, NAMES_WEIGHT, GRAPH_WEIGHT, HISTORY_WEIGHT = 1.0, 0.5, 0.1, 0.15, 0.5
 
-# Of a text after a newline, since the engine looks for a literal faster than for a line's start.
+# Of a text after a newline, since the engine looks for a literal faster than for a line's start; it
+# takes blanks and names once and for all, without which an indented line costs three times as much.
 _PYTHON = re.compile(
-    r"\n(?:[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|([A-Za-z_]\w{2,})[ \t]*[:=](?!=))"
+    r"\n(?:[ \t]*+(?:async[ \t]++)?(?:def|class)[ \t]++(\w++)"
+    r"|([A-Za-z_]\w{2,}+)[ \t]*+[:=](?!=))"
 )
 _OTHER = re.compile(
     r"\n[ \t]*(?:(?:export|default|pub(?:\([a-z]+\))?|public|private|protected|static|async"
@@ -127,8 +129,11 @@ def build(files: Iterable[tuple[str, str, Facts]]) -> CodeMap:
         for name, found in definers.items()
         if len(found) <= DEFINERS_MAX
     }
+    told = {blob: facts.mentions for _, blob, facts in ordered}  # a copied file says the same
+    ahead = {blob: _forward(mentions, useful) for blob, mentions in told.items()}
     leads = [
-        _forward(number, facts.mentions, useful) for number, (_, _, facts) in enumerate(ordered)
+        [link for link in ahead[blob] if link[0] != number][:LINKS_PER_FILE_MAX]
+        for number, (_, blob, _) in enumerate(ordered)
     ]
     both = [defaultdict(float, found) for found in leads]
     for number, found in enumerate(leads):
@@ -307,26 +312,27 @@ def _telling(name: str) -> float:
 
 
 def _forward(
-    number: int, mentions: Mapping[str, int], useful: Mapping[str, tuple[float, list[int]]]
+    mentions: Mapping[str, int], useful: Mapping[str, tuple[float, list[int]]]
 ) -> list[tuple[int, float]]:
-    """The files that file `number` leads to most, by the names that it mentions."""
+    """The files that names lead to most; one more than are kept, since a file finds itself."""
     found: defaultdict[int, float] = defaultdict(float)
     for name in [name for name in mentions if name in useful]:
         telling, targets = useful[name]
         share = sqrt(mentions[name]) * telling
         for target in targets:
             found[target] += share
-    found.pop(number, None)
-    return _strongest(found)
+    return _strongest(found, LINKS_PER_FILE_MAX + 1)
 
 
-def _strongest(found: Mapping[int, float]) -> list[tuple[int, float]]:
+def _strongest(
+    found: Mapping[int, float], most: int = LINKS_PER_FILE_MAX
+) -> list[tuple[int, float]]:
     links = list(found.items())
-    if len(links) > LINKS_PER_FILE_MAX:  # before they are sorted: most files have many more
-        least = sorted(found.values())[-LINKS_PER_FILE_MAX]
+    if len(links) > most:  # before they are sorted: most files have many more
+        least = sorted(found.values())[-most]
         links = [link for link in links if link[1] >= least]
     links.sort(key=lambda link: (-link[1], link[0]))
-    return links[:LINKS_PER_FILE_MAX]
+    return links[:most]
 
 
 def _shares(links: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:

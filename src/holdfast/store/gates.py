@@ -33,14 +33,16 @@ class Gate:
 
         A deadline that is over only looks whether the lock is free.
         """
-        soon = min(deadline, time.monotonic() + YIELD_S)
+        soon = 0.0  # known once somebody else has it
         while True:
             try:
                 fcntl.flock(self._own, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if time.monotonic() >= deadline:
+                now = time.monotonic()
+                soon = soon or min(deadline, now + YIELD_S)
+                if now >= deadline:
                     return None
-                if time.monotonic() >= soon:
+                if now >= soon:
                     return _Wait(self.path).until(deadline)
                 os.sched_yield()
             else:

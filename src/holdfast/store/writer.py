@@ -120,7 +120,8 @@ class Writer:
         self._connection, self._path, self._clock = connection, path, clock
         self._turnstile = turnstile
         self._file = _file_at(path)
-        self._state = threading.Condition()
+        self._lock = threading.RLock()
+        self._state = threading.Condition(self._lock)  # told when the lead changes hands
         self._queue: deque[_Job[Any]] = deque()
         self._led = False
         self._promised: _Job[Any] | None = None  # a coroutine will lead; who comes first may too
@@ -133,7 +134,7 @@ class Writer:
     def run(self, work: Callable[[Tx], T]) -> T:
         """Do `work` in one transaction; returns after it is durable. Blocks the thread."""
         job = _Job(work)
-        with self._state:
+        with self._lock:
             self._admit(job)
             if self._led and self._promised is None:
                 job.done = threading.Event()
@@ -155,7 +156,7 @@ class Writer:
         """Do `work` in one transaction; the event loop waits for one that is quick, see above."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         job = _Job(work, future)
-        with self._state:
+        with self._lock:
             self._admit(job)
             if not self._led:
                 self._led = True
@@ -172,7 +173,7 @@ class Writer:
 
     def close(self) -> None:
         """Wait for the commit in progress, then close the connection. Idempotent."""
-        with self._state:
+        with self._lock:
             if self._closed:
                 return
             self._closed = True
@@ -180,7 +181,7 @@ class Writer:
             promised = self._promised
         if promised is not None:
             self._lead_if_promised(promised)
-        with self._state:
+        with self._lock:
             self._state.wait_for(lambda: not self._led)
             thread = self._thread
         if thread is not None:
@@ -190,7 +191,7 @@ class Writer:
             self._turnstile.close()
 
     def _wake(self) -> None:
-        """Let the writer's own thread lead. The caller holds the state."""
+        """Let the writer's own thread lead. The caller holds the lock."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)
             self._thread.start()
@@ -199,7 +200,7 @@ class Writer:
 
     def _lead_if_promised(self, job: _Job[Any]) -> None:
         """Lead as promised, unless someone did meanwhile."""
-        with self._state:
+        with self._lock:
             if self._promised is not job:
                 return
             self._promised = None
@@ -207,7 +208,7 @@ class Writer:
 
     def _abandon(self, job: _Job[Any]) -> None:
         """The caller goes away: take its job back, or lead if the lead was just handed to it."""
-        with self._state:
+        with self._lock:
             if not job.leads and job in self._queue:
                 self._queue.remove(job)
         if job.leads:
@@ -220,7 +221,7 @@ class Writer:
 
     def _serve(self) -> None:
         while True:
-            with self._state:
+            with self._lock:
                 self._state.wait_for(lambda: self._thread_leads or (self._closed and not self._led))
                 if not self._thread_leads:
                     return
@@ -238,7 +239,7 @@ class Writer:
             self._commit(batch, wait=wait)
             self._quick = time.monotonic() - since_s < QUICK_S
         except Busy:
-            with self._state:
+            with self._lock:
                 self._wake()
             return
         except BaseException as error:
@@ -246,7 +247,7 @@ class Writer:
                 self._take(batch)
             for job in batch:
                 job.error = error
-        with self._state:
+        with self._lock:
             if not self._queue:
                 self._led = False
             elif (heir := self._queue[0]).done is not None:
@@ -260,7 +261,7 @@ class Writer:
 
     def _take(self, batch: list[_Job[Any]]) -> None:
         """Fill the batch with all that wait, as late as can be: a turn may be long in coming."""
-        with self._state:
+        with self._lock:
             batch.extend(self._queue)
             self._queue.clear()
 
@@ -279,15 +280,13 @@ class Writer:
             )
         with translated(self._path):
             try:
-                with self._transaction(wait=wait):
-                    self._take(batch)
-                    self._run_all(batch)
+                self._transaction(self._run_all, batch, wait=wait)
             except _Again:
-                with self._transaction(wait=True):
-                    self._run_each(batch)
+                self._transaction(self._run_each, batch, wait=True)
 
     def _run_all(self, batch: list[_Job[Any]]) -> None:
-        """Run every job, or raise: the only job's error as it is, `_Again` for one of several."""
+        """Take and run every job, or raise: the only job's error as it is, else `_Again`."""
+        self._take(batch)
         tx = Tx(self._connection, self._clock.now_ms())
         try:
             for job in batch:
@@ -312,12 +311,13 @@ class Writer:
                 job.error = error
             execute("RELEASE job")
 
-    @contextmanager
-    def _transaction(self, *, wait: bool) -> Iterator[None]:
+    def _transaction(
+        self, run: Callable[[list[_Job[Any]]], None], batch: list[_Job[Any]], *, wait: bool
+    ) -> None:
         execute = self._connection.execute
         self._begin(wait=wait)
         try:
-            yield
+            run(batch)
             execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
