@@ -152,7 +152,7 @@ def _sources(start: Path, environ: Mapping[str, str]) -> list[tuple[str, Mapping
 def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(_text(path))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(f"{path} is not valid TOML: {error}", hint="mend or remove it") from error
 
 

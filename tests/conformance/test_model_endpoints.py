@@ -55,6 +55,17 @@ def test_a_character_cut_into_two_chunks_is_joined_again() -> None:
     assert seal(stream.draft(), request(), price=None, redact=same).text == "🦊"
 
 
+@pytest.mark.parametrize("said", [-5, 10**9 + 1, 10**30])
+def test_a_count_that_no_call_can_have_is_an_estimate(said: int) -> None:
+    """The store has whole numbers of eight bytes, and a budget must not be lifted by a sign."""
+    from holdfast.adapters.models.replies import Draft, seal
+
+    for counts in ((said, 1), (1, said)):
+        draft = Draft(text="hello", tokens_in=counts[0], tokens_out=counts[1], tokens_cached=said)
+        usage = seal(draft, request(), price=None, redact=same).usage
+        assert (usage.reported, 0 < usage.tokens < 10_000) == (False, True)
+
+
 def test_a_good_endpoint_passes_the_probe(world: World) -> None:
     assert world.talk(says({"text": "ok"}), lambda model: model.probe()) is None
 

@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from context_world import world
@@ -14,9 +15,9 @@ from holdfast.context.codemap import (
     decode_map,
     encode_map,
     outline,
-    path_scores,
     rank,
     scan,
+    word_scores,
 )
 from holdfast.context.words import tokens
 from holdfast.engine.library import known_map
@@ -62,8 +63,25 @@ def test_a_name_that_many_files_define_leads_nowhere() -> None:
     assert set(shares) == {"main.py"}
 
 
+def test_a_copied_file_leads_to_its_copy_and_no_file_to_itself() -> None:
+    facts = scanned("one.py", "def total_price(items):\n    return total_price(items)\n")
+    code = build([("one.py", "same", facts), ("two.py", "same", facts)])
+    assert [[number for number, _ in links] for links in code.links] == [[1], [0]]
+
+
 def test_paths_are_scored_by_their_own_words() -> None:
-    assert set(path_scores(mapped(FILES), "price of the mail")) == {"shop/price.py", "shop/mail.py"}
+    code = mapped(FILES)
+    found = word_scores(code, code.path, "pricing of the mails")
+    assert set(found) == {"shop/price.py", "shop/mail.py"}
+
+
+def test_names_that_a_file_defines_are_scored_apart_from_those_it_mentions() -> None:
+    code = mapped(FILES)
+    assert set(word_scores(code, code.names, "adding the totals")) == {
+        "shop/cart.py",
+        "shop/price.py",
+    }
+    assert set(word_scores(code, code.names, "Rendered carts")) == {"web/view.js"}
 
 
 def test_scanning_survives_broken_source_and_knows_other_languages() -> None:
@@ -131,6 +149,11 @@ def test_a_tree_is_read_once_and_what_is_binary_huge_or_a_link_is_left_out(
         assert len(seen) == 1 + len(FILES), "the names and every text are redacted, and read once"
         assert w.engine.read(known_map, tree) == code
         assert w.engine.read(known_map, "0" * 40) is None
+        before = msgspec.msgpack.encode({"paths": [], "blobs": [], "links": [], "path_terms": []})
+        w.engine.call(lambda tx: tx.run("map.put", tree=tree, map=before))
+        assert w.engine.read(known_map, tree) is None
+        assert read_tree(w.engine, repository, tree, redact) == code, "a map of before is made anew"
+        assert w.engine.read(known_map, tree) == code
     for file in tmp_path.glob("holdfast.db*"):
         assert b"send_mail" not in file.read_bytes()
         assert b"secret_name" not in file.read_bytes()

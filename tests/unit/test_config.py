@@ -48,6 +48,7 @@ def test_a_project_without_our_table_sets_nothing(tmp_path: Path) -> None:
         ("slots = true", "sets slots to True, not a int"),
         ("lease_s = []", r"sets lease_s to \[\], not a float"),
         ("slots =", "is not valid TOML"),
+        ("slots = " + "[" * 50_000, "is not valid TOML"),
     ],
 )
 def test_a_wrong_setting_is_refused_by_name(tmp_path: Path, own: str, words: str) -> None:

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_world import world
 from holdfast.adapters.repository import Repository
-from holdfast.context.codemap import CodeMap, relevant
+from holdfast.context.codemap import Facts, build, relevant
 from holdfast.context.history import (
     FILES_MAX,
     Change,
@@ -92,7 +92,7 @@ def test_a_sweeping_commit_is_no_evidence(files: int, counts: bool) -> None:
 
 
 def test_what_history_says_of_files_that_are_gone_shows_nothing() -> None:
-    code = CodeMap(paths=("lease.py",), blobs=("b",), links=((),), path_terms=(("lease", "py"),))
+    code = build([("lease.py", "b", Facts(defines=(), mentions={}))])
     found = relevant(
         code, {}, "colour of a lease", changed=by_history(changes(TOLD), "lease colour")
     )
@@ -117,6 +117,8 @@ def test_a_query_finds_a_word_in_every_form_of_its_root() -> None:
     ]
 
 
+@example("agreed")
+@example("agreeeing")
 @given(st.text("abdeginsz", min_size=1, max_size=9))
 def test_every_term_is_among_the_forms_of_its_root_and_no_other_roots_term_is(term: str) -> None:
     assert term in forms(root(term))

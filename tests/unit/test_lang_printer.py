@@ -30,6 +30,7 @@ def shown(source: str) -> str:
         ("(quote sym)", "sym"),
         ("(do (def x 1))", "#'x"),
         ("[(reduced 1)]", "[#reduced]"),
+        ("#{##NaN 2.5 -3 1}", "#{-3 1 2.5 ##NaN}"),
         ("#{(fn [x] x) inc >}", "#{#fn[>] #fn[inc] #fn[anonymous]}"),
         ("[-0.0 1e7 1e-4 0.001 9999999.0]", "[-0.0 1.0E7 1.0E-4 0.001 9999999.0]"),
     ],

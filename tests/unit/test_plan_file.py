@@ -116,8 +116,12 @@ def test_a_file_that_cannot_be_a_plan_is_refused(tmp_path: Path) -> None:
         read_plan(tmp_path / "bytes.toml", policy=Policy())
     with pytest.raises(Refused, match="holds no object"):
         read(tmp_path, "[1]", "plan.json")
-    with pytest.raises(Refused, match=r"plan.json cannot be read"):
-        read(tmp_path, "{", "plan.json")
+    for text in ("{", "[" * 50_000, "9" * 5_000):
+        for name in ("plan.json", "plan.toml"):
+            with pytest.raises(Refused, match=rf"{name} cannot be read"):
+                read(tmp_path, f"a = {text}" if name == "plan.toml" else text, name)
+    with pytest.raises(Refused, match="larger than"):
+        read_plan(Path("/dev/zero"), policy=Policy())
 
 
 def test_a_plan_has_a_largest_size(tmp_path: Path) -> None:

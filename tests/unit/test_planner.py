@@ -51,6 +51,8 @@ def test_an_answer_is_read_with_or_without_a_fence_and_words_around_it() -> None
 WRONG = [
     ("", "plan_unreadable", "it is no JSON object: Expecting value: line 1 column 1"),
     ("No.", "plan_unreadable", "it is no JSON object: Expecting value: line 1 column 1"),
+    ("[" * 50_000, "plan_unreadable", "it is no JSON object: maximum recursion"),
+    ("9" * 5_000, "plan_unreadable", "it is no JSON object: Exceeds the limit"),
     ('{"tasks": [\n {"key" "a"}]}', "plan_unreadable", "line 2 column 9"),
     ('{"tasks": [], "tasks": []}', "plan_unreadable", "says a key twice"),
     ("{}", "refused", "there are no tasks"),

@@ -1,6 +1,7 @@
 """The redactor: every known format, names by segments, two modes, hostile sizes."""
 
 from collections.abc import Callable
+from re import _parser  # the one that knows how short a match can be
 
 import pytest
 
@@ -11,7 +12,7 @@ from holdfast.trace.redact import (
     FORMAT_CHARS_MIN,
     ROUNDS_MAX,
     Redactor,
-    _is_wide,
+    _hints,
     _long_words,
     from_environment,
     has_mark,
@@ -48,10 +49,12 @@ def test_what_only_resembles_a_format_survives(reason: str) -> None:
 
 
 def test_every_head_is_looked_for_where_a_key_can_be() -> None:
-    for row in FORMATS:
-        for head in (head.replace("␣", " ") for head in row.heads.split()):
-            word = f"({head:a<{FORMAT_CHARS_MIN}})"
-            assert _is_wide(head) or head in _long_words(word), head
+    tails = {row.reason: row.tail for row in FORMATS}
+    for _, wide, heads in _hints():
+        for head, reason in heads:
+            least = len(head) + _parser.parse(tails[reason]).getwidth()[0]
+            assert wide or max(least, len(head)) >= FORMAT_CHARS_MIN, head
+            assert wide or head in _long_words(f"({head:a<{FORMAT_CHARS_MIN}})"), head
     assert _long_words('(short) and "also short"') == ""
     assert has_mark(CONTENT.text("x://a:b@c"))
     assert CONTENT.text("Basic " + "a" * 10 + "=") == "Basic " + "a" * 10 + "="

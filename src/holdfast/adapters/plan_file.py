@@ -130,9 +130,11 @@ class _Positions:
 
 def _text(path: Path) -> str:
     try:
-        if path.stat().st_size > FILE_BYTES_MAX:
+        with path.open("rb") as file:  # a device and a pipe have no size
+            content = file.read(FILE_BYTES_MAX + 1)
+        if len(content) > FILE_BYTES_MAX:
             raise Refused(f"{path} is larger than {FILE_BYTES_MAX} bytes")
-        return path.read_text(encoding="utf-8")
+        return content.decode("utf-8")
     except OSError as error:
         raise Refused(f"cannot read the plan {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -142,7 +144,7 @@ def _text(path: Path) -> str:
 def _parse(path: Path, text: str) -> dict[str, Any]:
     try:
         document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(f"{path.name} cannot be read: {error}") from error
     if not isinstance(document, dict):
         raise Refused(f"{path.name} holds no object", hint='{"tasks": [...]}')

@@ -269,7 +269,7 @@ def _document(text: str) -> tuple[str, dict[str, Any]]:
         return body, document
     try:
         json.loads(body)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(f"it is no JSON object: {error}", code="plan_unreadable") from error
     raise Refused("it is not one JSON object, or says a key twice", code="plan_unreadable")
 

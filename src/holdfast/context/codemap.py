@@ -24,7 +24,7 @@ import msgspec
 
 from holdfast.context.grammars import definitions
 from holdfast.context.retrieve import best, bm25, emphasis
-from holdfast.context.words import forms, root, terms, tokens, weighed
+from holdfast.context.words import root, terms, tokens, weighed
 
 FILE_CHARS_MAX = 400_000
 DEFINERS_MAX = 8  # a name that more files define tells nothing about where it comes from
@@ -35,12 +35,14 @@ PRECISION = 1e-4
 PUSHES_MAX = 5_000
 CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
-# Weights of the four rankings, set on the training half of benchmarks/context.py.
-CONTENT_WEIGHT, PATH_WEIGHT, GRAPH_WEIGHT, HISTORY_WEIGHT = 1.0, 0.5, 0.15, 0.5
+# Weights of the five rankings, set on the training half of benchmarks/context.py.
+CONTENT_WEIGHT, PATH_WEIGHT, NAMES_WEIGHT, GRAPH_WEIGHT, HISTORY_WEIGHT = 1.0, 0.5, 0.1, 0.15, 0.5
 
-# Of a text after a newline, since the engine looks for a literal faster than for a line's start.
+# Of a text after a newline, since the engine looks for a literal faster than for a line's start; it
+# takes blanks and names once and for all, without which an indented line costs three times as much.
 _PYTHON = re.compile(
-    r"\n(?:[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|([A-Za-z_]\w{2,})[ \t]*[:=](?!=))"
+    r"\n(?:[ \t]*+(?:async[ \t]++)?(?:def|class)[ \t]++(\w++)"
+    r"|([A-Za-z_]\w{2,}+)[ \t]*+[:=](?!=))"
 )
 _OTHER = re.compile(
     r"\n[ \t]*(?:(?:export|default|pub(?:\([a-z]+\))?|public|private|protected|static|async"
@@ -67,13 +69,25 @@ class Scanned:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Words:
+    """Some words of each file by their root: `files[root]` has a file once for each such word."""
+
+    files: dict[str, tuple[int, ...]]
+    lengths: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class CodeMap:
-    """The graph of one tree: `links[i]` are (file, weight) of the files that file `i` leads to."""
+    """The graph of one tree: `links[i]` are (file, weight) of the files that file `i` leads to.
+
+    Beside it the words of the files' paths and of the names that they define.
+    """
 
     paths: tuple[str, ...]
     blobs: tuple[str, ...]
     links: tuple[tuple[tuple[int, float], ...], ...]
-    path_terms: tuple[tuple[str, ...], ...]
+    path: Words
+    names: Words
 
 
 def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
@@ -115,8 +129,11 @@ def build(files: Iterable[tuple[str, str, Facts]]) -> CodeMap:
         for name, found in definers.items()
         if len(found) <= DEFINERS_MAX
     }
+    told = {blob: facts.mentions for _, blob, facts in ordered}  # a copied file says the same
+    ahead = {blob: _forward(mentions, useful) for blob, mentions in told.items()}
     leads = [
-        _forward(number, facts.mentions, useful) for number, (_, _, facts) in enumerate(ordered)
+        [link for link in ahead[blob] if link[0] != number][:LINKS_PER_FILE_MAX]
+        for number, (_, blob, _) in enumerate(ordered)
     ]
     both = [defaultdict(float, found) for found in leads]
     for number, found in enumerate(leads):
@@ -126,7 +143,8 @@ def build(files: Iterable[tuple[str, str, Facts]]) -> CodeMap:
         paths=tuple(path for path, _, _ in ordered),
         blobs=tuple(blob for _, blob, _ in ordered),
         links=tuple(_shares(_strongest(found)) for found in both),
-        path_terms=tuple(tuple(terms(path)) for path, _, _ in ordered),
+        path=_words(path for path, _, _ in ordered),
+        names=_words(" ".join(facts.defines) for _, _, facts in ordered),
     )
 
 
@@ -167,10 +185,11 @@ def rank(code: CodeMap, scores: Mapping[str, float]) -> dict[str, float]:
 def relevant(
     code: CodeMap, found: Mapping[str, float], query: str, *, changed: Mapping[str, float]
 ) -> list[tuple[str, float]]:
-    """Files by how much a query is about them, best first: content, path, graph and history.
+    """Files by how much a query is about them, best first.
 
     `found` are the scores of blobs by their content, `changed` those of paths by what earlier
-    commits said. Each of the four is scaled to its own best.
+    commits said; with path, defined names and graph these are five rankings, each scaled to its
+    own best.
     """
     there = frozenset(code.paths)
     content = {
@@ -180,7 +199,8 @@ def relevant(
     }
     parts = (
         (CONTENT_WEIGHT, content),
-        (PATH_WEIGHT, path_scores(code, query)),
+        (PATH_WEIGHT, word_scores(code, code.path, query)),
+        (NAMES_WEIGHT, word_scores(code, code.names, query)),
         (GRAPH_WEIGHT, rank(code, dict(best(found)[:SEEDS_MAX]))),
         (HISTORY_WEIGHT, {path: score for path, score in changed.items() if path in there}),
     )
@@ -192,18 +212,17 @@ def relevant(
     return best(total)
 
 
-def path_scores(code: CodeMap, query: str) -> dict[str, float]:
-    """BM25 of the query against the files' paths alone, by path."""
-    wanted = set(emphasis(query))
-    spelled = {term for word in wanted for term in forms(word)}
-    named = {
-        path: Counter(map(root, found))
-        for path, found in zip(code.paths, code.path_terms, strict=True)
-        if not spelled.isdisjoint(found)
-    }
-    frequency = {term: sum(term in found for found in named.values()) for term in sorted(wanted)}
-    frequency = {term: rows for term, rows in frequency.items() if rows}
-    return bm25(frequency, named, total=len(code.paths))
+def word_scores(code: CodeMap, words: Words, query: str) -> dict[str, float]:
+    """BM25 of the query against the files' paths or names alone, by path."""
+    documents: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    weights = emphasis(query)
+    for word in weights:
+        for number in words.files.get(word, ()):
+            documents[number][word] += 1
+    frequency = {word: len(set(words.files[word])) for word in weights if word in words.files}
+    lengths = {number: words.lengths[number] for number in documents}
+    scores = bm25(frequency, documents, total=len(code.paths), lengths=lengths)
+    return {code.paths[number]: score for number, score in scores.items()}
 
 
 def outline(path: str, text: str, query: str = "", *, lines_max: int = OUTLINE_LINES_MAX) -> str:
@@ -236,8 +255,23 @@ def encode_map(code: CodeMap) -> bytes:
     return msgspec.msgpack.encode(code)
 
 
-def decode_map(content: bytes) -> CodeMap:
-    return msgspec.msgpack.decode(content, type=CodeMap)
+def decode_map(content: bytes) -> CodeMap | None:
+    """The map; None for one that another version of this program made."""
+    try:
+        return msgspec.msgpack.decode(content, type=CodeMap)
+    except msgspec.ValidationError:
+        return None
+
+
+def _words(texts: Iterable[str]) -> Words:
+    files: defaultdict[str, list[int]] = defaultdict(list)
+    lengths = []
+    for number, text in enumerate(texts):
+        found = [root(term) for term in terms(text)]
+        lengths.append(len(found))
+        for word in found:
+            files[word].append(number)
+    return Words(files={word: tuple(files[word]) for word in files}, lengths=tuple(lengths))
 
 
 def _defining(path: str, text: str) -> list[int]:
@@ -278,26 +312,27 @@ def _telling(name: str) -> float:
 
 
 def _forward(
-    number: int, mentions: Mapping[str, int], useful: Mapping[str, tuple[float, list[int]]]
+    mentions: Mapping[str, int], useful: Mapping[str, tuple[float, list[int]]]
 ) -> list[tuple[int, float]]:
-    """The files that file `number` leads to most, by the names that it mentions."""
+    """The files that names lead to most; one more than are kept, since a file finds itself."""
     found: defaultdict[int, float] = defaultdict(float)
     for name in [name for name in mentions if name in useful]:
         telling, targets = useful[name]
         share = sqrt(mentions[name]) * telling
         for target in targets:
             found[target] += share
-    found.pop(number, None)
-    return _strongest(found)
+    return _strongest(found, LINKS_PER_FILE_MAX + 1)
 
 
-def _strongest(found: Mapping[int, float]) -> list[tuple[int, float]]:
+def _strongest(
+    found: Mapping[int, float], most: int = LINKS_PER_FILE_MAX
+) -> list[tuple[int, float]]:
     links = list(found.items())
-    if len(links) > LINKS_PER_FILE_MAX:  # before they are sorted: most files have many more
-        least = sorted(found.values())[-LINKS_PER_FILE_MAX]
+    if len(links) > most:  # before they are sorted: most files have many more
+        least = sorted(found.values())[-most]
         links = [link for link in links if link[1] >= least]
     links.sort(key=lambda link: (-link[1], link[0]))
-    return links[:LINKS_PER_FILE_MAX]
+    return links[:most]
 
 
 def _shares(links: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:

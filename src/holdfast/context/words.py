@@ -68,11 +68,11 @@ def _cut(token: str) -> str:
         return " ".join(
             token[start : start + size] for size in (2, 3) for start in range(len(token) - size + 1)
         )
-    parts = [part.lower() for part in _PART.findall(token)]
+    parts = " ".join(_PART.findall(token)).lower().split()
     if len(parts) > 1:
         parts.append("".join(parts))
     return " ".join(
-        stem(part) for part in parts if part not in _EMPTY and 1 < len(part) <= TERM_CHARS_MAX
+        [stem(part) for part in parts if part not in _EMPTY and 1 < len(part) <= TERM_CHARS_MAX]
     )
 
 
@@ -94,7 +94,7 @@ def root(term: str) -> str:
         return term
     for ending in ("ing", "ed"):
         rest = term.removesuffix(ending)
-        if rest != term and len(rest) > 2:
+        if rest != term and len(rest) > 2 and rest[-1] != "e":  # agreed and seeing stay as they are
             double = len(rest) > 3 and rest[-1] == rest[-2] and rest[-1] not in "lsz"
             term = rest[:-1] if double else rest
             break

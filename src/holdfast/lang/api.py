@@ -1,9 +1,9 @@
 """The types that the language, its outer wall and its host agree on.
 
 Owns: `Limits`, `LangError`, the `Host` protocol with `Hit` and `Miss`, `Tool`, and `Result` with
-its parts. Owns no behaviour: `run` runs, `recorder` records, `wire` encodes. Everything here is
-immutable except the exception, and nothing here knows Python's own errors: a `LangError` never
-carries a host traceback, path or type name.
+its parts. Owns no behaviour but a host's with nothing behind it: `run` runs, `recorder` records,
+`wire` encodes. Everything here is immutable except the exception, and nothing here knows Python's
+own errors: a `LangError` never carries a host traceback, path or type name.
 
 Values of the language: nil `None`, booleans `bool`, numbers `int` and `float`, strings `str`,
 keywords and symbols `values.Keyword` and `values.Symbol`, vectors `tuple`, maps `dict` (keys made
@@ -111,16 +111,8 @@ class LangError(Exception):
 
     def as_dict(self) -> dict[str, Any]:
         """A plain, JSON-safe record; `from_dict` is its inverse."""
-        return {
-            "code": self.code,
-            "message": self.message,
-            "line": self.line,
-            "column": self.column,
-            "source_line": self.source_line,
-            "form": self.form,
-            "hint": self.hint,
-            "details": dict(self.details),
-        }
+        names = ("code", "message", "line", "column", "source_line", "form", "hint")
+        return {**{name: getattr(self, name) for name in names}, "details": dict(self.details)}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> LangError:
@@ -167,35 +159,39 @@ class Host(Protocol):
 
     `path` is the deterministic position in the program ("12:3/0/b2/…": line and column of the form,
     how often this form has called, branch indices of `pmap`), never completion order. Calls are
-    synchronous, come from the program's threads at the same time, and raise `LangError`.
+    synchronous, come from the program's threads at the same time, and raise `LangError`. What
+    stands here is a host with nothing behind it.
     """
 
     def recorded(self) -> Mapping[str, Mapping[str, Any]]:
         """What `call_tool` would answer from its record, by path: rows of tool, args and value as
         `wire` encodes them. A worker is told them at once; an empty mapping is always right."""
-        ...
+        return {}
 
     def call_tool(self, path: str, name: str, args: dict[str, Value]) -> Value:
         """The tool's result, recorded before it is returned; a recorded one is not called again."""
-        ...
+        raise LangError("unknown_tool", f"there is no tool {name}")
 
-    def task_begin(self, path: str, id: str, source: str) -> Hit | Miss: ...
+    def task_begin(self, path: str, id: str, source: str) -> Hit | Miss:
+        return Miss()
 
     def task_done(self, path: str, id: str, source: str, value: Value) -> None:
         """Record the value of a task that missed. Returns after it is safe."""
-        ...
+        return
 
     def task_reset(self, path: str, id: str) -> None:
         """Open a new generation of the id; the old row stays."""
-        ...
+        return
 
-    def step_done(self, id: str, text: str) -> None: ...
+    def step_done(self, id: str, text: str) -> None:
+        return None
 
     def budget(self) -> Value:
         """What `(budget/remaining)` answers; an empty map outside an agent."""
-        ...
+        return {}
 
-    def printed(self, text: str) -> None: ...
+    def printed(self, text: str) -> None:
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,10 +15,10 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from holdfast.lang.signature import (
     Field,
@@ -38,6 +38,8 @@ _INT = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)
 _FLOAT = re.compile(r"[+-]?[0-9]{1,100}(\.[0-9]{1,100})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _KEYWORD_NAME = r"[A-Za-z*+!?<>=_-][A-Za-z0-9*+!?<>=_'-]*"
 _KEYWORD = re.compile(f":?({_KEYWORD_NAME})", re.ASCII)
+_KEYWORD_SCHEMA = {"type": "string", "pattern": f"^:?{_KEYWORD_NAME}(?![\\s\\S])"}
+_BOOLEANS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,12 @@ def to_json_schema(shape: Type, *, strict: bool = False, wrapped: bool = False) 
         }
     match shape:
         case Primitive(kind, optional):
-            return _primitive_schema(kind, optional)
+            schema: dict[str, Any] = dict(_KINDS[kind].schema)
+            return {**schema, "type": [schema["type"], "null"]} if optional and schema else schema
         case ListOf(item):
             return {"type": "array", "items": to_json_schema(item, strict=strict)}
         case Record(fields):
-            schema: dict[str, Any] = {
+            schema = {
                 "type": "object",
                 "properties": {f.name: to_json_schema(f.type, strict=strict) for f in fields},
                 "required": [f.name for f in fields if f.required],
@@ -203,10 +206,10 @@ class _Check:
                 self.problems.append(Problem(here, f"is not a field of this record{hint}"))
 
     def _primitive(self, shape: Primitive, value: Any, path: str) -> Any:
-        if (value is None and shape.optional) or _has_kind(shape.kind, value):
+        if (value is None and shape.optional) or _KINDS[shape.kind].holds(value):
             return value
         if self.coerce:
-            repaired = _repair(shape.kind, value)
+            repaired = _KINDS[shape.kind].repaired(value)
             if repaired is not None:
                 text = f"{show(value)} was read as {shape.kind} {show(repaired)}"
                 self.warnings.append(Problem(path, text))
@@ -219,65 +222,50 @@ class _Check:
         return value
 
 
-def _has_kind(kind: PrimitiveKind, value: Any) -> bool:
-    match kind:
-        case "string":
-            return isinstance(value, str)
-        case "int":
-            return isinstance(value, int) and not isinstance(value, bool)
-        case "float":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "bool":
-            return isinstance(value, bool)
-        case "keyword":
-            return isinstance(value, Keyword)
-        case "any":
-            return True
-        case "map":
-            return isinstance(value, Mapping)
-        case unreachable:
-            assert_never(unreachable)
+class _Kind(NamedTuple):
+    """A primitive type: whether a value has it, what plainly means one (else None), its schema."""
+
+    holds: Callable[[Any], bool]
+    repaired: Callable[[Any], Any]
+    schema: Mapping[str, str]
 
 
-def _repair(kind: PrimitiveKind, value: Any) -> Any:
-    """The value of this kind that `value` plainly means, else None."""
-    text = value.strip() if isinstance(value, str) else None
-    match kind:
-        case "string":
-            return value.name if isinstance(value, Keyword) else None
-        case "int":
-            if isinstance(value, float) and value.is_integer():
-                return int(value)
-            return int(text) if text is not None and _INT.fullmatch(text) else None
-        case "float":
-            number = float(text) if text is not None and _FLOAT.fullmatch(text) else None
-            return number if number is not None and math.isfinite(number) else None
-        case "bool":
-            return {"true": True, "false": False}.get(text.lower()) if text is not None else None
-        case "keyword":
-            match = _KEYWORD.fullmatch(text) if text is not None else None
-            return keyword(match[1]) if match else None
-        case "any" | "map":
-            return None
-        case unreachable:
-            assert_never(unreachable)
+def _a(*kinds: type) -> Callable[[Any], bool]:
+    """Whether a value is one of these; a boolean is a number only in Python."""
+    return lambda value: isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
 
 
-def _primitive_schema(kind: PrimitiveKind, optional: bool) -> dict[str, Any]:
-    match kind:
-        case "any":
-            return {}
-        case "keyword":
-            schema: dict[str, Any] = {
-                "type": "string",
-                "pattern": f"^:?{_KEYWORD_NAME}(?![\\s\\S])",
-            }
-        case "string" | "int" | "float" | "bool" | "map":
-            names = {"int": "integer", "float": "number", "bool": "boolean", "map": "object"}
-            schema = {"type": names.get(kind, "string")}
-        case unreachable:
-            assert_never(unreachable)
-    return {**schema, "type": [schema["type"], "null"]} if optional else schema
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _as_int(value: Any) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return int(_text(value)) if _INT.fullmatch(_text(value)) else None
+
+
+def _as_float(value: Any) -> float | None:
+    number = float(_text(value)) if _FLOAT.fullmatch(_text(value)) else math.nan
+    return number if math.isfinite(number) else None
+
+
+def _as_keyword(value: Any) -> Keyword | None:
+    match = _KEYWORD.fullmatch(_text(value))
+    return keyword(match[1]) if match else None
+
+
+_KINDS: Mapping[PrimitiveKind, _Kind] = {
+    "string": _Kind(
+        _a(str), lambda v: v.name if isinstance(v, Keyword) else None, {"type": "string"}
+    ),
+    "int": _Kind(_a(int), _as_int, {"type": "integer"}),
+    "float": _Kind(_a(int, float), _as_float, {"type": "number"}),
+    "bool": _Kind(_a(bool), lambda v: _BOOLEANS.get(_text(v).lower()), {"type": "boolean"}),
+    "keyword": _Kind(_a(Keyword), _as_keyword, _KEYWORD_SCHEMA),
+    "map": _Kind(_a(Mapping), lambda v: None, {"type": "object"}),
+    "any": _Kind(lambda v: True, lambda v: None, {}),
+}
 
 
 def _same(new: list[Any], old: Any) -> bool:
@@ -304,5 +292,5 @@ def _describe(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "a vector"
     kinds: tuple[PrimitiveKind, ...] = ("bool", "int", "float", "keyword", "string")
-    kind = next((kind for kind in kinds if _has_kind(kind, value)), None)
+    kind = next((kind for kind in kinds if _KINDS[kind].holds(value)), None)
     return f"{kind} {show(value)}" if kind else "a value of another kind"

@@ -91,56 +91,35 @@ def _map(an: Analyser, scope: Scope, pattern: Form, value: Node, out: Bindings) 
     for left, right in pairs:
         word = left.word
         if word in ("keys", "strs", "syms"):
-            _names(an, scope, word, right, whole, defaults, out)
-        elif word == "as":
-            bind_pattern(an, scope, right, whole, out)
-        elif word == "or":
-            continue
-        elif word:
-            an.problem(
-                "unsupported_pattern",
-                f":{word} means nothing in a map pattern",
-                left,
-                "write {name :key}, {:keys [a b]}, :or or :as",
-            )
+            wanted = _named(an, word, right)
+        elif not word:
+            wanted = [(left, an.node(right, scope))]
         else:
-            key = an.node(right, scope)
-            _entry(an, scope, left, key, whole, defaults.get(left.name), out)
+            wanted = []
+            if word == "as":
+                bind_pattern(an, scope, right, whole, out)
+            elif word != "or":
+                text = f":{word} means nothing in a map pattern"
+                hint = "write {name :key}, {:keys [a b]}, :or or :as"
+                an.problem("unsupported_pattern", text, left, hint)
+        for target, key in wanted:
+            args = [whole, key]
+            if target.name in defaults:
+                args.append(an.node(defaults[target.name], scope))
+            bind_pattern(an, scope, target, nodes.BuiltinCall(target.at, "%lookup", args), out)
 
 
-def _names(
-    an: Analyser,
-    scope: Scope,
-    word: str,
-    names: Form,
-    whole: Node,
-    defaults: dict[str, Form],
-    out: Bindings,
-) -> None:
+def _named(an: Analyser, word: str, names: Form) -> list[tuple[Form, Node]]:
+    """The names after `:keys`, `:strs` or `:syms`, each with the key that it is read by."""
     if names.kind != "vector":
         an.problem("unsupported_pattern", f":{word} takes a vector of names", names)
-        return
+        return []
+    found: list[tuple[Form, Node]] = []
     for form in names.items:
         name = form.name or form.word
         if not name or form.kind not in ("symbol", "value"):
             an.problem("unsupported_pattern", f":{word} takes names", form)
             continue
         key = nodes.Const(form.at, library.key_for(word, name))
-        symbol = Form("symbol", form.at, name=name)
-        _entry(an, scope, symbol, key, whole, defaults.get(name), out)
-
-
-def _entry(
-    an: Analyser,
-    scope: Scope,
-    pattern: Form,
-    key: Node,
-    whole: Node,
-    default: Form | None,
-    out: Bindings,
-) -> None:
-    args = [whole, key]
-    if default is not None:
-        args.append(an.node(default, scope))
-    found = nodes.BuiltinCall(pattern.at, "%lookup", args)
-    bind_pattern(an, scope, pattern, found, out)
+        found.append((Form("symbol", form.at, name=name), key))
+    return found

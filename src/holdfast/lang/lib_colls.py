@@ -26,11 +26,11 @@ from holdfast.lang.values import (
     as_key,
     entries,
     equal,
+    expected,
     is_true,
     make_set,
     seq_items,
     sort_values,
-    type_name,
     unkey,
 )
 
@@ -223,7 +223,7 @@ def reduce_kv(fn: Value, init: Value, coll: Value) -> Value:
     elif coll is None or type(coll) is dict:
         pairs = entries(coll or {})
     else:
-        raise LangError("type_error", f"reduce-kv expects a map, got {type_name(coll)}")
+        raise expected("reduce-kv", "a map", coll)
     for key, item in pairs:
         total = call(total, key, item)
         if type(total) is Reduced:
@@ -363,7 +363,7 @@ def conj(*args: Value) -> Value:
         for item in items:
             conj_entry(found, item)
         return found
-    raise LangError("type_error", f"conj expects a collection, got {type_name(coll)}")
+    raise expected("conj", "a collection", coll)
 
 
 def conj_entry(table: dict[Any, Value], item: Value) -> None:
@@ -399,7 +399,7 @@ def into(*args: Value) -> Value:
         for item in items:
             conj_entry(found, item)
         return found
-    raise LangError("type_error", f"into expects a collection, got {type_name(target)}")
+    raise expected("into", "a collection", target)
 
 
 def _bounded(name: str, size: int) -> None:

@@ -43,10 +43,6 @@ def fail(value: Value = None) -> None:
     raise Ending("failed", value)
 
 
-def tool(place: str, name: str, args: Value = None) -> Value:
-    return current().machine.call_tool(place, name, args)
-
-
 def pmap(place: str, fn: Value, *colls: Value) -> Value:
     call = as_function(fn)
     rows = list(zip(*[seq_items(coll) for coll in colls], strict=False))
@@ -62,14 +58,6 @@ def task_id(value: Value) -> str:
     if value is None:
         raise LangError("type_error", "a task needs an id", hint='(task "charge_42" …)')
     return display(value)
-
-
-def task_begin(place: str, id: str, source: str) -> tuple[Value] | None:
-    return current().machine.task_begin(place, id, source)
-
-
-def task_done(place: str, id: str, source: str, value: Value) -> None:
-    current().machine.task_done(place, id, source, value)
 
 
 def task_reset(place: str, id: Value) -> None:

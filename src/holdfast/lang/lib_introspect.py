@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.lib_control import println
 from holdfast.lang.machine import current
-from holdfast.lang.values import Keyword, Symbol, Var, keyword, type_name
+from holdfast.lang.values import Keyword, Symbol, Var, expected, keyword
 
 
 def _name(function: str, query: Value) -> str:
@@ -20,7 +20,7 @@ def _name(function: str, query: Value) -> str:
     if isinstance(query, FunctionType):
         return str(getattr(query, "lisp_name", ""))
     if type(query) is not str:
-        raise LangError("type_error", f"{function} expects a name, got {type_name(query)}")
+        raise expected(function, "a name", query)
     return query
 
 

@@ -16,7 +16,7 @@ from holdfast.lang.dates import NS, Date, Duration, Instant, LocalDate
 from holdfast.lang.lib_numbers import number
 from holdfast.lang.lib_seqs import count_arg
 from holdfast.lang.lib_strings import strict_text
-from holdfast.lang.values import equal, type_name, utf16
+from holdfast.lang.values import equal, expected, type_name, utf16
 
 
 def _string(units: bytes) -> str:
@@ -137,25 +137,25 @@ def make_date(*args: Value) -> Date:
         return value
     if type(value) is str:
         return dates.parse_legacy(value)
-    raise LangError("type_error", f"java.util.Date. expects milliseconds, got {type_name(value)}")
+    raise expected("java.util.Date.", "milliseconds", value)
 
 
 def get_time(value: Value) -> int:
     if type(value) is not Date:
         hint = "use .toEpochMilli" if type(value) is Instant else ""
-        raise LangError("type_error", f".getTime expects a date, got {type_name(value)}", hint=hint)
+        raise expected(".getTime", "a date", value, hint=hint)
     return value.ms
 
 
 def to_epoch_milli(value: Value) -> int:
     if type(value) is not Instant:
-        raise LangError("type_error", f".toEpochMilli expects an instant, got {type_name(value)}")
+        raise expected(".toEpochMilli", "an instant", value)
     return value.ns // 1_000_000
 
 
 def _days(name: str, value: Value, days: Value) -> tuple[LocalDate, int]:
     if type(value) is not LocalDate:
-        raise LangError("type_error", f"{name} expects a local date, got {type_name(value)}")
+        raise expected(name, "a local date", value)
     found = number(name, days)
     return value, 0 if found != found else count_arg(name, days)
 
@@ -184,7 +184,7 @@ def _in_units(name: str, unit_ns: int, *, past: bool = False) -> Callable[[Value
 
     def counted(value: Value) -> int:
         if type(value) is not Duration:
-            raise LangError("type_error", f"{name} expects a duration, got {type_name(value)}")
+            raise expected(name, "a duration", value)
         return value.ns // unit_ns if past or value.ns >= 0 else -(-value.ns // unit_ns)
 
     return counted

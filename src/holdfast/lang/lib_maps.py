@@ -19,6 +19,7 @@ from holdfast.lang.values import (
     elements,
     entries,
     equal,
+    expected,
     make_set,
     seq_items,
     sorted_keys,
@@ -34,7 +35,7 @@ def table_of(name: str, value: Value) -> Table:
         return value
     if value is None:
         return {}
-    raise LangError("type_error", f"{name} expects a map, got {type_name(value)}")
+    raise expected(name, "a map", value)
 
 
 def copy_of(table: Table) -> Table:
@@ -60,7 +61,7 @@ def contains(coll: Value, key: Value) -> bool:
         return has_key(coll, key)
     if type(coll) is str and type(key) in (int, float):
         return has_key(coll, count_arg("contains?", key))
-    raise LangError("type_error", f"contains? expects a collection, got {type_name(coll)}")
+    raise expected("contains?", "a collection", coll)
 
 
 def find(coll: Value, key: Value) -> Value:
@@ -71,7 +72,7 @@ def find(coll: Value, key: Value) -> Value:
         return Entry((key, lookup(coll, key))) if has_key(coll, key) else None
     if coll is None:
         return None
-    raise LangError("type_error", f"find expects a map and a key, got {type_name(coll)}")
+    raise expected("find", "a map and a key", coll)
 
 
 def keys(table: Value) -> Items | None:
@@ -105,9 +106,10 @@ def val(entry: Value) -> Value:
 
 def _entry(name: str, entry: Value) -> Items:
     if type(entry) is not Entry:
-        raise LangError(
-            "type_error",
-            f"{name} expects a map entry, got {type_name(entry)}",
+        raise expected(
+            name,
+            "a map entry",
+            entry,
             hint="entries come from seq, entries, find or iterating a map; use first and second",
         )
     return entry
@@ -286,7 +288,7 @@ def disj(group: Value, *gone: Value) -> Value:
     if group is None:
         return None
     if type(group) is not frozenset:
-        raise LangError("type_error", f"disj expects a set, got {type_name(group)}")
+        raise expected("disj", "a set", group)
     grow(len(group))
     return group - make_set(gone)
 
@@ -311,7 +313,7 @@ def union(*groups: Value) -> Value:
 def _members(name: str, coll: Value) -> frozenset[Any]:
     if type(coll) is frozenset:
         return coll
-    raise LangError("type_error", f"{name} expects sets, got {type_name(coll)}")
+    raise expected(name, "sets", coll)
 
 
 def intersection(first: Value, *rest: Value) -> Value:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.meter import ACTIVE, refuse_size, spend
-from holdfast.lang.values import equal, int_or_none, type_name
+from holdfast.lang.values import equal, expected, int_or_none
 
 Number = int | float
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
@@ -23,7 +23,7 @@ _BITS_PER_DIGIT = 3.3219281
 
 
 def refuse(name: str, value: Value) -> NoReturn:
-    raise LangError("type_error", f"{name} expects a number, got {type_name(value)}")
+    raise expected(name, "a number", value)
 
 
 def number(name: str, value: Value) -> Number:
@@ -59,20 +59,18 @@ def _both(name: str, one: Value, other: Value) -> bool:
     return False
 
 
-def _add(one: Value, other: Value) -> Number:
-    if _both("+", one, other):
-        if abs(one) > LONG_MAX or abs(other) > LONG_MAX:
-            bounded(max(one.bit_length(), other.bit_length()))
-        return one + other  # type: ignore[no-any-return]  # _both checked
-    return to_float(one) + to_float(other)
+def _additive(name: str, join: Callable[[Any, Any], Number]) -> Callable[[Value, Value], Number]:
+    def joined(one: Value, other: Value) -> Number:
+        if _both(name, one, other):
+            if abs(one) > LONG_MAX or abs(other) > LONG_MAX:
+                bounded(max(one.bit_length(), other.bit_length()))
+            return join(one, other)
+        return join(to_float(one), to_float(other))
+
+    return joined
 
 
-def _subtract(one: Value, other: Value) -> Number:
-    if _both("-", one, other):
-        if abs(one) > LONG_MAX or abs(other) > LONG_MAX:
-            bounded(max(one.bit_length(), other.bit_length()))
-        return one - other  # type: ignore[no-any-return]  # _both checked
-    return to_float(one) - to_float(other)
+_add, _subtract = _additive("+", operator.add), _additive("-", operator.sub)
 
 
 def _multiply(one: Value, other: Value) -> Number:
@@ -327,7 +325,7 @@ is_even, is_odd = _parity(0), _parity(1)
 
 def _long(name: str, value: Value) -> int:
     if type(value) is not int:
-        raise LangError("type_error", f"{name} expects integers, got {type_name(value)}")
+        raise expected(name, "integers", value)
     if not LONG_MIN <= value <= LONG_MAX:
         raise LangError("type_error", f"{name} works on 64-bit integers")
     return value

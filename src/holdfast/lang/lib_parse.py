@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from holdfast.lang.api import LangError, Value
 from holdfast.lang.lib_numbers import LONG_MAX, LONG_MIN, ceil, floor, number, to_float
-from holdfast.lang.values import type_name
+from holdfast.lang.values import expected, type_name
 
 _INTEGER = re.compile(r"[+-]?\d{1,40}\Z")  # the digits of every script, as in Java
 _DECIMAL = re.compile(
@@ -77,9 +77,7 @@ def java_double(text: Value) -> float:
 
 def java_boolean(text: Value) -> bool:
     if text is not None and type(text) is not str:
-        raise LangError(
-            "type_error", f"Boolean/parseBoolean expects a string, got {type_name(text)}"
-        )
+        raise expected("Boolean/parseBoolean", "a string", text)
     return text is not None and text.lower() == "true"
 
 

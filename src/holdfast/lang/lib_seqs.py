@@ -12,7 +12,7 @@ from holdfast.lang.api import LangError, Value
 from holdfast.lang.callables import as_function
 from holdfast.lang.lib_numbers import number
 from holdfast.lang.meter import ACTIVE, grow, refuse_size
-from holdfast.lang.values import equal, is_true, seq_items, type_name
+from holdfast.lang.values import equal, expected, is_true, seq_items, type_name
 
 Items = tuple[Value, ...]
 
@@ -90,13 +90,13 @@ def nth(coll: Value, index: Value, default: Value = None) -> Value:
 
 def peek(coll: Value) -> Value:
     if coll is not None and not isinstance(coll, tuple):
-        raise LangError("type_error", f"peek expects a vector, got {type_name(coll)}")
+        raise expected("peek", "a vector", coll)
     return coll[-1] if coll else None
 
 
 def pop(coll: Value) -> Items | None:
     if coll is not None and not isinstance(coll, tuple):
-        raise LangError("type_error", f"pop expects a vector, got {type_name(coll)}")
+        raise expected("pop", "a vector", coll)
     return made(coll[:-1]) if coll else None
 
 
@@ -159,7 +159,7 @@ def nthnext(coll: Value, count: Value) -> Items | None:
 
 def subvec(coll: Value, start: Value, end: Value = _NOTHING) -> Items:
     if not isinstance(coll, tuple):
-        raise LangError("type_error", f"subvec expects a vector, got {type_name(coll)}")
+        raise expected("subvec", "a vector", coll)
     low = max(count_arg("subvec", start), 0)
     high = len(coll) if end is _NOTHING else count_arg("subvec", end)
     return made(tuple(coll[low : max(high, low)]))
@@ -225,7 +225,7 @@ def count(coll: Value) -> int:
         return 0
     if isinstance(coll, tuple | dict | frozenset):
         return len(coll)
-    raise LangError("type_error", f"count expects a collection, got {type_name(coll)}")
+    raise expected("count", "a collection", coll)
 
 
 def seq(coll: Value) -> Items | None:

@@ -17,7 +17,7 @@ from holdfast.lang.lib_seqs import count_arg, made
 from holdfast.lang.meter import ACTIVE, refuse_size, text_size
 from holdfast.lang.printer import display, readable
 from holdfast.lang.regexes import groups, input_of, regex_of, split_text
-from holdfast.lang.values import Keyword, Regex, Symbol, graphemes, keyword, seq_items, type_name
+from holdfast.lang.values import Keyword, Regex, Symbol, expected, graphemes, keyword, seq_items
 
 WHITE = " \t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008"
 WHITE += "\u2009\u200a\u2028\u2029\u205f\u3000"
@@ -33,12 +33,12 @@ def text_of(name: str, value: Value) -> str:
         return value
     if type(value) in (int, float, bool, Keyword, Symbol):
         return display(value)
-    raise LangError("type_error", f"{name} expects a string, got {type_name(value)}")
+    raise expected(name, "a string", value)
 
 
 def strict_text(name: str, value: Value) -> str:
     if type(value) is not str:
-        raise LangError("type_error", f"{name} expects a string, got {type_name(value)}")
+        raise expected(name, "a string", value)
     return value
 
 
@@ -251,7 +251,7 @@ def name_(value: Value) -> str:
         return value
     if type(value) is Keyword or type(value) is Symbol:
         return str(value.name).rpartition("/")[2] or str(value.name)
-    raise LangError("type_error", f"name expects a keyword or a string, got {type_name(value)}")
+    raise expected("name", "a keyword or a string", value)
 
 
 def keyword_(value: Value, *more: Value) -> Keyword | None:
@@ -281,7 +281,7 @@ def symbol_(value: Value) -> Symbol:
         if not _SYMBOL_NAME.match(name):
             raise LangError("type_error", f"{name[:40]!r} is no name that can be read again")
         return Symbol(name)
-    raise LangError("type_error", f"symbol expects a string, got {type_name(value)}")
+    raise expected("symbol", "a string", value)
 
 
 def char_(value: Value) -> str:

@@ -126,13 +126,16 @@ def _build() -> dict[str, Row]:
     for group, raw_rows in (*table.GROUPS.items(), ("hidden", _HIDDEN)):
         for name, arities, fn, cost, params, doc, example, value in raw_rows:
             low, high = _arities(arities)
-            helper = cost.partition(" ")[2] if cost.startswith("host ") else ""
+            helper = cost.removeprefix("host ") if cost.startswith("host ") else ""
             assert name not in rows, name
             if not hasattr(fn, "lisp_name"):  # of several names the first wins
                 fn.lisp_name = name  # what printing it shows
                 fn.__qualname__ = name  # what Python calls it where it refuses arguments
             usage = f"({name} {params})" if params else f"({name})"
-            rows[name] = Row(name, low, high, fn, cost, group, usage, doc, example, value, helper)
+            rows[name] = Row(
+                name, low, high, fn, "host" if helper else cost, group, usage, doc, example, value,
+                helper,
+            )  # fmt: skip
     return rows
 
 
@@ -324,7 +327,7 @@ def catalogue() -> dict[str, dict[str, Any]]:
                 row.doc,
                 aliases=tuple(space for space, groups in NAMESPACES.items() if row.group in groups),
                 usage=row.usage,
-                cost=row.cost.partition(" ")[0] if row.helper else row.cost,
+                cost=row.cost,
                 example=row.example,
                 value=row.value,
             )

@@ -62,12 +62,9 @@ HELPERS: Mapping[str, Any] = {
     "k_set": hash_set,
     "k_seq": seq_items,
     "k_overload": lib_control.overload,
-    "k_tool": lib_control.tool,
     "k_pmap": lib_control.pmap,
     "k_pcalls": lib_control.pcalls,
     "k_task_id": lib_control.task_id,
-    "k_task_begin": lib_control.task_begin,
-    "k_task_done": lib_control.task_done,
     "k_task_reset": lib_control.task_reset,
 }
 
@@ -94,14 +91,14 @@ class Linker:
         self.namespace["k_cell"] = machine.root.cell
         self.namespace["k_refill"] = _refill
         self.namespace["k_rounds"] = machine.limits.loop_iterations + 1
-        self.namespace["k_bound"] = self.is_bound
+        self.namespace["k_bound"] = self.namespace.__contains__
+        self.namespace["k_tool"] = machine.call_tool
+        self.namespace["k_task_begin"] = machine.task_begin
+        self.namespace["k_task_done"] = machine.task_done
         # Not names that emitted code uses: what adoption in a later turn looks up.
         self.namespace["k_info"] = machine.infos
         self.namespace["k_sources"] = machine.sources
         self.namespace["k_names"] = machine.names
-
-    def is_bound(self, name: str) -> bool:
-        return name in self.namespace
 
     def link(self, code: Code) -> Any:
         """Make the names of a translation available; returns its entry function."""

@@ -258,7 +258,7 @@ class Machine:
         if branch is self.root:
             self.host.printed(text)
 
-    def call_tool(self, place: str, name: str, args: Value) -> Value:
+    def call_tool(self, place: str, name: str, args: Value = None) -> Value:
         branch = current()
         path = branch.position(place)
         bounded(args, f"what is given to tool {name}", "tool_result_bytes")

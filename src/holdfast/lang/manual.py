@@ -102,8 +102,7 @@ def _group(group: str) -> str:
     for row in library.ROWS.values():
         if row.group == group:
             example = f"`{_cell(row.example)}` → `{_cell(row.value)}`" if row.example else ""
-            cost = row.cost.partition(" ")[0] if row.helper else row.cost
-            lines.append(f"| `{_cell(row.usage)}` | {_cell(row.doc)} | {cost} | {example} |")
+            lines.append(f"| `{_cell(row.usage)}` | {_cell(row.doc)} | {row.cost} | {example} |")
     return "\n".join(lines) + "\n"
 
 

@@ -246,8 +246,6 @@ class _Reader:
 
     def atom(self, kind: str, text: str, at: int) -> Form:
         end = at + len(text)
-        if kind == "word":
-            return self.word(text, at, end)
         if kind == "string":
             return Form("value", (at, end), value=self.string(text[1:-1], at))
         if kind == "regex":

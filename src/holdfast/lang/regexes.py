@@ -21,7 +21,7 @@ from typing import Any
 from holdfast.lang.api import LangError, Limits, Value
 from holdfast.lang.java_regex import in_python
 from holdfast.lang.meter import ACTIVE, grow, spend
-from holdfast.lang.values import Regex, type_name
+from holdfast.lang.values import Regex, expected
 
 
 def compile_regex(source: str, limits: Limits) -> Regex:
@@ -173,12 +173,12 @@ def regex_of(value: Value, name: str) -> Regex:
         return value
     if type(value) is str:
         return compile_regex(value, ACTIVE.get().limits)
-    raise LangError("type_error", f"{name} expects a regex, got {type_name(value)}")
+    raise expected(name, "a regex", value)
 
 
 def input_of(value: Value, name: str) -> str:
     if type(value) is not str:
-        raise LangError("type_error", f"{name} expects a string, got {type_name(value)}")
+        raise expected(name, "a string", value)
     limit = ACTIVE.get().limits.regex_input_bytes
     if len(value) > limit or (not value.isascii() and len(value.encode()) > limit):
         raise LangError(
@@ -199,12 +199,12 @@ def re_pattern(source: Value) -> Regex:
 
 def re_find(pattern: Value, text: Value) -> Value:
     found = regex_of(pattern, "re-find").compiled.search(input_of(text, "re-find"))
-    return groups(found) if found else None
+    return found and groups(found)
 
 
 def re_matches(pattern: Value, text: Value) -> Value:
     found = regex_of(pattern, "re-matches").compiled.fullmatch(input_of(text, "re-matches"))
-    return groups(found) if found else None
+    return found and groups(found)
 
 
 def re_seq(pattern: Value, text: Value) -> Value:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from holdfast.lang import library
-from holdfast.lang.api import Host, LangError, Limits, Miss, Result, Tool, Usage, Value, over_limit
+from holdfast.lang.api import Host, LangError, Limits, Result, Tool, Usage, Value, over_limit
 from holdfast.lang.compiler import CodeCache, compile_source
 from holdfast.lang.link import Linker
 from holdfast.lang.machine import Ending, Machine
@@ -35,32 +35,8 @@ _ARITY = re.compile(
 )
 
 
-class NoHost:
+class NoHost(Host):
     """A host with nothing behind it: no tools, no journal, an empty budget."""
-
-    def recorded(self) -> Mapping[str, Mapping[str, Any]]:
-        return {}
-
-    def call_tool(self, path: str, name: str, args: dict[str, Value]) -> Value:
-        raise LangError("unknown_tool", f"there is no tool {name}")
-
-    def task_begin(self, path: str, id: str, source: str) -> Miss:
-        return Miss()
-
-    def task_done(self, path: str, id: str, source: str, value: Value) -> None:
-        return None
-
-    def task_reset(self, path: str, id: str) -> None:
-        return None
-
-    def step_done(self, id: str, text: str) -> None:
-        return None
-
-    def budget(self) -> Value:
-        return {}
-
-    def printed(self, text: str) -> None:
-        return None
 
 
 def run(

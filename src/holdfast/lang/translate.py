@@ -42,10 +42,8 @@ class Translator(FunctionWriter):
         main = emit.function("main", params, "", body, at)
         filename = f"<lisp {self.id}>"
         code = compile(emit.module([main]), filename, "exec", dont_inherit=True)
-        used = self.used
-        used.code, used.filename, used.constants = code, filename, self.constants
-        used.infos = dict(self.infos(code))
-        return used
+        names = self.builtins, self.globals, self.inputs
+        return Code(self.program, code, filename, dict(self.infos(code)), self.constants, *names)
 
     def infos(self, code: CodeType) -> list[tuple[CodeType, FnInfo]]:
         found = []
@@ -72,7 +70,7 @@ class Translator(FunctionWriter):
                 return self.builtin(node.name, at)
             case nodes.Input():
                 name = input_name(node.kind, node.name)
-                self.used.inputs[name] = (node.kind, node.name)
+                self.inputs[name] = (node.kind, node.name)
                 return emit.name(name, at)
             case nodes.Collect():
                 return self.collect(node, at)
@@ -119,7 +117,7 @@ class Translator(FunctionWriter):
 
     def global_value(self, node: nodes.Global, at: At) -> ast.expr:
         name = global_name(node.name)
-        self.used.globals[name] = node.name
+        self.globals[name] = node.name
         return emit.name(name, at)
 
     def collect(self, node: nodes.Collect, at: At) -> ast.expr:
@@ -154,7 +152,7 @@ class Translator(FunctionWriter):
 
     def define(self, node: nodes.Def, at: At) -> ast.expr:
         name = global_name(node.name)
-        self.used.globals[name] = node.name
+        self.globals[name] = node.name
         if node.once:
             known = emit.call("k_bound", [emit.constant(name, at)], at)
             inner, _ = self.aside(self.store_global, node, name, at)

@@ -322,8 +322,8 @@ def order(one: Value, other: Value) -> int:
     if type(one) is Var:
         return compare_text(one.name, other.name)
     found = compare(one, other)
-    # 1 and 1.0 are equal but two keys: the integer comes first.
-    return found or (type(one) is float) - (type(other) is float)
+    # 1 and 1.0 are equal but two keys: the integer comes first, and NaN, equal to all, last.
+    return found or (one != one) - (other != other) or (type(one) is float) - (type(other) is float)
 
 
 _ORDER = cmp_to_key(order)
@@ -367,6 +367,11 @@ def type_name(value: Value) -> str:
     if isinstance(value, Temporal):
         return value.NAME
     return names.get(kind, "value")
+
+
+def expected(name: str, what: str, value: Value, *, hint: str = "") -> LangError:
+    """The refusal of an argument by the built-in of this name."""
+    return LangError("type_error", f"{name} expects {what}, got {type_name(value)}", hint=hint)
 
 
 def seq_items(value: Value) -> tuple[Value, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any, ParamSpec, TypeVar
 
@@ -23,7 +23,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Code:
     """A translated program and the names that must be linked before it runs."""
 
@@ -32,13 +32,9 @@ class Code:
     filename: str
     infos: dict[CodeType, FnInfo]
     constants: dict[str, Any]
-    builtins: set[str] = field(default_factory=set)
-    globals: dict[str, str] = field(default_factory=dict)
-    inputs: dict[str, tuple[str, str]] = field(default_factory=dict)
-
-
-# Stands in until the code is there.
-_NO_CODE = compile("0", "", "eval")
+    builtins: set[str]
+    globals: dict[str, str]
+    inputs: dict[str, tuple[str, str]]
 
 
 class Frame:
@@ -92,7 +88,9 @@ class Writer(ABC):
         self.constants: dict[str, Any] = {}
         self.constant_names: dict[int, str] = {}
         self.fns: dict[str, FnInfo] = {}
-        self.used = Code(program, _NO_CODE, "", {}, {})
+        self.builtins: set[str] = set()
+        self.globals: dict[str, str] = {}
+        self.inputs: dict[str, tuple[str, str]] = {}
         # The values `recur` rebinds: names of the nearest loop or function.
         self.targets: list[list[str]] = []
 
@@ -179,7 +177,7 @@ class Writer(ABC):
 
     def builtin(self, name: str, at: At) -> ast.expr:
         found = library.python_name(name)
-        self.used.builtins.add(name)
+        self.builtins.add(name)
         return emit.name(found, at)
 
     def place(self, at: At) -> ast.expr:

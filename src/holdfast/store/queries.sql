@@ -328,7 +328,7 @@ WHERE i.term = :term GROUP BY i.doc;
 SELECT map FROM tree_maps WHERE tree_id = :tree;
 -- name: map.put
 INSERT INTO tree_maps (tree_id, map, at_ms) VALUES (:tree, :map, :now)
-ON CONFLICT (tree_id) DO NOTHING;
+ON CONFLICT (tree_id) DO UPDATE SET map = excluded.map;
 -- name: map.forget
 DELETE FROM tree_maps WHERE tree_id NOT IN
     (SELECT tree_id FROM tree_maps ORDER BY at_ms DESC, tree_id LIMIT :kept);

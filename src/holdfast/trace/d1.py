@@ -73,7 +73,7 @@ def statements(
     `known` maps a session to how many events are there and the last one's id. If more than that
     many stand up to that id here, one was committed late, and all of them are sent again.
     """
-    for row in read.sessions(connection, -1)[::-1]:
+    for row in read.oldest_first(connection):
         values = [row[name] for name in ("session_id", "start_ts", "end_ts", "agent_name", "task")]
         yield {"sql": SESSION, "params": _texts([*values, row["total_tokens"]])}
         count, last = known.get(row["session_id"], (0, None))

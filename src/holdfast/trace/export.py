@@ -56,13 +56,8 @@ def _write(lines: Iterable[str], stream: TextIO) -> int:
     return count
 
 
-def _chosen(connection: sqlite3.Connection, session_id: str) -> list[read.SessionRow]:
-    rows = read.sessions(connection, -1)[::-1]
-    return [row for row in rows if session_id in ("", row["session_id"])]
-
-
 def _json_lines(connection: sqlite3.Connection, session_id: str) -> Iterator[str]:
-    for row in _chosen(connection, session_id):
+    for row in read.oldest_first(connection, session_id):
         yield to_json({"type": "session", **row})
     for event in read.events(connection, session_id=session_id):
         yield to_json(event.as_json())
@@ -73,7 +68,7 @@ def _chrome(connection: sqlite3.Connection, session_id: str) -> Iterator[str]:
     yield '{"displayTimeUnit":"ms","traceEvents":['
     threads: dict[str, int] = {}
     rows: list[dict[str, Any]] = []
-    for row in _chosen(connection, session_id):
+    for row in read.oldest_first(connection, session_id):
         thread = threads.setdefault(row["session_id"], len(threads) + 1)
         name = {"name": f"{row['agent_name']} {row['session_id']}"}
         rows.append({"ph": "M", "name": "thread_name", "pid": 1, "tid": thread, "args": name})

@@ -43,9 +43,9 @@ class Hooks:
         self._ours: dict[str, Any] = {}
 
     def install(self) -> None:
-        self._set("excepthook", sys, "excepthook", self._main)
-        self._set("thread", threading, "excepthook", self._thread)
-        self._set("unraisable", sys, "unraisablehook", self._unraisable)
+        self._set("excepthook", self._main)
+        self._set("thread", self._thread)
+        self._set("unraisable", self._unraisable)
         self._finder.install()
 
     def uninstall(self) -> None:
@@ -72,8 +72,8 @@ class Hooks:
             hooks._remember(task)
             return task
 
-        self._set("asyncio", loop_class, "call_exception_handler", call_exception_handler)
-        self._set("tasks", loop_class, "create_task", create_task)
+        self._set("asyncio", call_exception_handler)
+        self._set("tasks", create_task)
 
     def meet_processes(self, util: ModuleType) -> None:
         """Look at what is being raised where a child ends: it prints that and calls no hook."""
@@ -128,7 +128,8 @@ class Hooks:
             places["tasks"] = (loops.BaseEventLoop, "create_task")
         return places
 
-    def _set(self, key: str, owner: Any, name: str, hook: Any) -> None:
+    def _set(self, key: str, hook: Any) -> None:
+        owner, name = self._places()[key]
         self._before[key], self._ours[key] = getattr(owner, name), hook
         setattr(owner, name, hook)
 

@@ -128,7 +128,7 @@ class _Target:
 
 def spans(connection: sqlite3.Connection, *, session_id: str = "") -> Iterator[dict[str, Any]]:
     """Spans in the JSON encoding of OTLP, session by session."""
-    rows = read.sessions(connection, -1)[::-1]
+    rows = read.oldest_first(connection)
     parents = {row["session_id"].rpartition("/")[0] for row in rows}
     for row in rows:
         if session_id not in ("", row["session_id"]):

@@ -59,6 +59,12 @@ def sessions(connection: sqlite3.Connection, limit: int = 50) -> list[SessionRow
     return list(map(_session, _select(connection, _SESSION, tail, (limit,))))
 
 
+def oldest_first(connection: sqlite3.Connection, session_id: str = "") -> list[SessionRow]:
+    """All sessions, or the one that is named."""
+    rows = sessions(connection, -1)[::-1]
+    return [row for row in rows if session_id in ("", row["session_id"])]
+
+
 def session(connection: sqlite3.Connection, session_id: str) -> SessionRow | None:
     rows = _select(connection, _SESSION, "WHERE session_id = ?", (session_id,))
     return next(map(_session, rows), None)

@@ -108,7 +108,7 @@ def _sources(prices_file: Path | None) -> list[tuple[str, str]]:
 def _parse(text: str, where: str) -> dict[str, Price]:
     try:
         rows = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(f"{where} is not valid TOML: {error}", hint="mend or remove it") from error
     return {name: _row(name, row, where) for name, row in rows.items() if name != "date"}
 

@@ -18,6 +18,8 @@ from holdfast.adapters.models.prices import Price, cost_nusd
 from holdfast.context.tokens import estimate_tokens
 from holdfast.domain.ports import FinishReason, ModelReply, ModelRequest, ToolCall, Usage
 
+TOKENS_MAX = 10**9  # of one call: a thousand times the largest window there is
+
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
@@ -117,15 +119,19 @@ def _redact_leaves(value: Any, redact: Callable[[str], str]) -> Any:
     return value
 
 
+def _counted(tokens: int | None) -> int | None:
+    """A count as a server sent it; None when no call can have had so many, or fewer than none."""
+    return tokens if tokens is not None and 0 <= tokens <= TOKENS_MAX else None
+
+
 def _usage(draft: Draft, request: ModelRequest, price: Price | None) -> Usage:
-    tokens_in, tokens_out = draft.tokens_in, draft.tokens_out
+    tokens_in, tokens_out = _counted(draft.tokens_in), _counted(draft.tokens_out)
     reported = tokens_in is not None and tokens_out is not None
     if tokens_in is None:
         tokens_in = estimate_tokens(*request_texts(request))
     if tokens_out is None:
         said = (call.name + call.arguments for call in draft.calls)
         tokens_out = estimate_tokens(draft.text, draft.thinking, *said)
-    tokens_in, tokens_out = max(0, tokens_in), max(0, tokens_out)
     cached = min(max(0, draft.tokens_cached), tokens_in)
     usage = Usage(
         tokens_in=tokens_in,

@@ -154,7 +154,7 @@ def load_script(path: Path) -> Script:
         data = msgspec.json.decode(text) if path.suffix == ".json" else tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"the script {path} cannot be read: {error}") from error
-    except (tomllib.TOMLDecodeError, msgspec.DecodeError) as error:
+    except (ValueError, RecursionError) as error:  # msgspec's own is a ValueError too
         raise Refused(f"the script {path} is not valid: {error}") from error
     return parse_script(data, where=str(path))
 
