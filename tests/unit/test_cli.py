@@ -1,5 +1,6 @@
 """The command line's frame: help, unknown words, JSON errors, hostile text."""
 
+import ast
 import json
 import re
 import subprocess
@@ -90,3 +91,19 @@ def test_what_a_library_says_of_a_server_stays_off_the_terminal() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert done.stderr == b""
+
+
+def test_the_help_of_no_verb_loads_what_its_work_needs() -> None:
+    """Each costs up to a tenth of a second, and `--help` has little more than that."""
+    script = (
+        "import sys; from holdfast import cli\n"
+        "for row in cli.COMMANDS: cli.main([row.name, '--help'])\n"
+        "print(sorted(name for name in sys.modules if name.startswith('holdfast.')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    loaded = ast.literal_eval(done.stdout.splitlines()[-1])
+    heavy = ("adapters", "agent", "app", "context", "engine", "lang", "store", "testing", "worker")
+    assert [name for name in loaded if name.split(".")[1] in heavy] == []
+    assert "holdfast.cli.goal" in loaded

@@ -17,8 +17,6 @@ from typing import Any
 
 from holdfast.cli.common import add_place, need_number, opened
 from holdfast.cli.console import Console
-from holdfast.engine import signal
-from holdfast.engine.listing import plans, waiting
 from holdfast.errors import Refused
 
 
@@ -30,6 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.engine import signal
+    from holdfast.engine.listing import plans, waiting
+
     with opened(arguments, console, quiet=True) as app:
         rows = app.engine.read(waiting)
         if arguments.verb == "list":

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import argparse
 
-from holdfast.app.changes import diffstat
 from holdfast.cli import attempt_page, pages
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
-from holdfast.engine.attempts import parse_attempt
-from holdfast.engine.listing import attempt, tasks
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +23,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.app.changes import diffstat
+    from holdfast.engine.attempts import parse_attempt
+    from holdfast.engine.listing import attempt, tasks
+
     with opened(arguments, console, quiet=True) as app:
         if arguments.verb == "list":
             rows = [

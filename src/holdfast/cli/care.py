@@ -11,15 +11,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from holdfast.adapters.clock import SystemClock
-from holdfast.app import STORE_NAME
-from holdfast.app.goals import home_for
 from holdfast.cli.common import add_place
 from holdfast.cli.console import Console
 from holdfast.config import load
 from holdfast.errors import NotFound, Refused
-from holdfast.store import care
-from holdfast.worker.liveness import workers
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +25,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.adapters.clock import SystemClock
+    from holdfast.app import STORE_NAME
+    from holdfast.app.goals import home_for
+    from holdfast.store import care
+
     start = Path(arguments.repo).expanduser()
     settings = load(start, flags={"home": arguments.home})
     home = home_for(start, settings.home)
@@ -47,6 +47,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _check(store: Path, console: Console) -> int:
+    from holdfast.store import care
+
     if not store.exists():
         raise NotFound(f"there is no store at {store}")
     problems = care.check(store)
@@ -58,6 +60,10 @@ def _check(store: Path, console: Console) -> int:
 
 
 def _restore(arguments: argparse.Namespace, store: Path, folder: Path, console: Console) -> int:
+    from holdfast.adapters.clock import SystemClock
+    from holdfast.store import care
+    from holdfast.worker.liveness import workers
+
     known = care.backups(folder)
     source = arguments.file or (known[-1] if known else None)
     if source is None:

@@ -22,13 +22,15 @@ import getpass
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.app import App
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
 from holdfast.cli.look import line, moment
 from holdfast.errors import Refused
+
+if TYPE_CHECKING:
+    from holdfast.app import App
 
 STEERING = ("pin", "unpin", "exclude", "approve")
 VERBS = ("list", "preview", *STEERING, "diff", "history", "index", "serve")

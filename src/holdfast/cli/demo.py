@@ -21,17 +21,16 @@ from collections import Counter
 from importlib.resources import files
 from pathlib import Path
 from signal import SIGKILL
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.adapters.repository import Repository
-from holdfast.app import HOME_NAME, build
-from holdfast.app.undo import undo
-from holdfast.app.why import why_line
 from holdfast.cli.common import Lines
 from holdfast.cli.console import Console
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError, Refused
-from holdfast.testing import ScriptedServer
+
+if TYPE_CHECKING:
+    from holdfast.adapters.repository import Repository
+    from holdfast.testing import ScriptedServer
 
 KILL_AT = 8
 
@@ -83,6 +82,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _demo(folder: Path, console: Console) -> int:
+    from holdfast.testing import ScriptedServer
+
     repository = _make_repository(folder)
     script = Path(str(files("holdfast.cli").joinpath("demo.toml")))
     with ScriptedServer(script, log=folder / "model-calls.log") as server:
@@ -117,6 +118,10 @@ def _demo(folder: Path, console: Console) -> int:
 def _look_and_undo(
     folder: Path, repository: Repository, console: Console, found: dict[str, Any]
 ) -> int:
+    from holdfast.app import HOME_NAME, build
+    from holdfast.app.undo import undo
+    from holdfast.app.why import why_line
+
     before = repository.tree_of("HEAD")
     app = build(Settings(), home=folder / "repo" / HOME_NAME, sink=Lines(console))
     try:
@@ -149,6 +154,8 @@ def _look_and_undo(
 
 
 def _make_repository(folder: Path) -> Repository:
+    from holdfast.adapters.repository import Repository
+
     repo = folder / "repo"
     repo.mkdir()
     (repo / "prices.py").write_text(PRICES, encoding="utf-8")

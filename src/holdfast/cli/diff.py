@@ -14,8 +14,6 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from holdfast.adapters.pager import paged
-from holdfast.app.changes import changes, stat
 from holdfast.cli import attempt_page
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console, lively
@@ -33,6 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.adapters.pager import paged
+    from holdfast.app.changes import changes, stat
+
     with opened(arguments, console, quiet=True) as app:
         found = changes(app, arguments.what)
     files, patch = stat(found), "" if arguments.stat else found.patch().decode(errors="replace")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from holdfast.app.doctor import examine
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
 
@@ -22,6 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.app.doctor import examine
+
     flags = {"model": arguments.model}
     with opened(arguments, console, must_exist=False, flags=flags, quiet=True) as app:
         found = examine(app, Path(arguments.repo).expanduser())

@@ -10,12 +10,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.app import App
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
-from holdfast.engine.outlook import events
+
+if TYPE_CHECKING:
+    from holdfast.app import App
 
 PAGE = 500
 POLL_S = 0.2
@@ -35,6 +36,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 async def _stream(app: App, arguments: argparse.Namespace, console: Console) -> None:
+    from holdfast.engine.outlook import events
+
     after = arguments.after
     while True:
         page = app.engine.read(events, goal=arguments.goal, after=after, limit=PAGE)

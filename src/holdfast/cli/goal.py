@@ -12,15 +12,15 @@ give it more: --budget-tokens N or --budget-usd X.
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from holdfast.app import App
-from holdfast.app.goals import policy
 from holdfast.cli import pages
 from holdfast.cli.common import add_place, need_number, opened
 from holdfast.cli.console import Console
 from holdfast.domain.model import Budget
-from holdfast.engine import cancel, reopen
-from holdfast.engine.listing import goal, goals
+
+if TYPE_CHECKING:
+    from holdfast.app import App
 
 VERBS = ("list", "show", "cancel", "reopen")
 
@@ -35,6 +35,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.engine import cancel
+    from holdfast.engine.listing import goal, goals
+
     flags = {name: getattr(arguments, name) for name in ("budget_usd", "budget_tokens")}
     with opened(arguments, console, quiet=True, flags=flags) as app:
         if arguments.verb == "list":
@@ -54,6 +57,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _reopen(app: App, number: int, arguments: argparse.Namespace) -> None:
+    from holdfast.app.goals import policy
+    from holdfast.engine import reopen
+
     policy(app.settings)  # refuses limits that no run could have
     budget = Budget(tokens=arguments.budget_tokens or 0, usd=arguments.budget_usd or 0.0)
     app.engine.call(reopen, number, reason=app.redact(arguments.reason), budget=budget)

@@ -10,19 +10,11 @@ holdfast link schedule 2                 the order in which the tasks of plan 2 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, get_args
 
 from holdfast.cli.common import add_place, need_number, opened
 from holdfast.cli.console import Console
-from holdfast.engine.links import (
-    KINDS,
-    all_links,
-    blockers,
-    create_link,
-    delete_link,
-    list_links,
-)
-from holdfast.engine.schedule import requires_dag_schedule
+from holdfast.domain.model import LinkKind
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,13 +23,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", nargs="?", type=int, help="the task's number; a plan's to schedule")
     parser.add_argument("other", nargs="?", type=int, help="the task it points to")
     add_place(parser)
-    parser.add_argument("--kind", default="refers", metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument(
+        "--kind", default="refers", metavar="KIND", help=", ".join(get_args(LinkKind))
+    )
     parser.add_argument(
         "--strategy", choices=("dag", "bfs"), default="dag", help="the order of schedule"
     )
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.engine.links import all_links, blockers, create_link, delete_link, list_links
+    from holdfast.engine.schedule import requires_dag_schedule
+
     with opened(arguments, console, quiet=True) as app:
         if arguments.verb == "list" and arguments.task is None:
             return _list(console, app.engine.read(all_links))

@@ -15,16 +15,15 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from holdfast.adapters.plan_file import plan_document
-from holdfast.app import App
-from holdfast.app.goals import Wish, create_plan, policy
 from holdfast.cli import pages
 from holdfast.cli.common import add_place, need_number, opened
 from holdfast.cli.console import Console
-from holdfast.engine import approve, pause, reject, resume
-from holdfast.engine.listing import plan, plan_specs, plans
 from holdfast.errors import Refused
+
+if TYPE_CHECKING:
+    from holdfast.app import App
 
 VERBS = ("list", "show", "export", "create", "approve", "reject", "pause", "resume")
 
@@ -47,6 +46,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.adapters.plan_file import plan_document
+    from holdfast.engine import approve, pause, reject, resume
+    from holdfast.engine.listing import plan, plan_specs, plans
+
     with opened(arguments, console, quiet=True) as app:
         if arguments.verb == "list":
             rows = app.engine.read(plans, arguments.goal)
@@ -79,6 +82,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _create(app: App, arguments: argparse.Namespace) -> int:
+    from holdfast.app.goals import Wish, create_plan, policy
+
     if not arguments.goal or arguments.file is None:
         raise Refused("which goal, and which plan?", hint="plan create --goal 3 --file plan.json")
     wish = Wish(

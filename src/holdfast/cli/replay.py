@@ -13,11 +13,8 @@ import asyncio
 
 import msgspec
 
-from holdfast.adapters.tools import check_arguments
-from holdfast.agent.replay import replay
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
-from holdfast.engine.attempts import attempt_record
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +23,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.adapters.tools import check_arguments
+    from holdfast.agent.replay import replay
+    from holdfast.engine.attempts import attempt_record
+
     with opened(arguments, console, quiet=True) as app:
         record = app.engine.read(attempt_record, arguments.attempt, verify=False)
         found = asyncio.run(replay(record, problems=check_arguments))

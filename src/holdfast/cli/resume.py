@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 
-from holdfast.app.goals import EXIT, policy, resumable, work
 from holdfast.cli.common import add_place, opened, show_result, watching
 from holdfast.cli.console import Console
 
@@ -36,6 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.app.goals import EXIT, policy, resumable, work
+
     with opened(arguments, console, flags={"slots": arguments.slots}) as app:
         policy(app.settings)  # refuses settings that no run could have
         goals = [arguments.goal] if arguments.goal else app.engine.read(resumable)

@@ -12,8 +12,6 @@ import argparse
 from holdfast.cli import pages
 from holdfast.cli.common import add_place, need_number, opened
 from holdfast.cli.console import Console
-from holdfast.engine import force
-from holdfast.engine.listing import task_row, tasks
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +24,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.engine import force
+    from holdfast.engine.listing import task_row, tasks
+
     with opened(arguments, console, quiet=True) as app:
         if arguments.verb == "list":
             rows = app.engine.read(tasks, arguments.goal)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 
-from holdfast.app.undo import undo, what_if
 from holdfast.cli.common import add_place, opened
 from holdfast.cli.console import Console
 
@@ -23,6 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.app.undo import undo, what_if
+
     with opened(arguments, console) as app:
         found = what_if(app, arguments.goal) if arguments.dry_run else undo(app, arguments.goal)
     console.emit(found)

@@ -12,12 +12,13 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.app import App
-from holdfast.app.why import for_an_agent, why_attempt, why_line
 from holdfast.cli.common import add_place, opened, usage_line
 from holdfast.cli.console import Console
+
+if TYPE_CHECKING:
+    from holdfast.app import App
 
 DEFAULT_TOKENS = 800
 
@@ -33,6 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.app.why import why_attempt, why_line
+
     with opened(arguments, console, quiet=True) as app:
         if arguments.tokens or arguments.what == "failed":
             return _evidence(app, arguments, console)
@@ -47,6 +50,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _evidence(app: App, arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.app.why import for_an_agent, why_line
+
     what, tokens = arguments.what, arguments.tokens or DEFAULT_TOKENS
     if what != "failed" and not re.fullmatch(r"\d+\.\d+", what):
         path, line = _place(what)
