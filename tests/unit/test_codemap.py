@@ -66,7 +66,7 @@ def test_a_name_that_many_files_define_leads_nowhere() -> None:
 def test_a_copied_file_leads_to_its_copy_and_no_file_to_itself() -> None:
     facts = scanned("one.py", "def total_price(items):\n    return total_price(items)\n")
     code = build([("one.py", "same", facts), ("two.py", "same", facts)])
-    assert [[number for number, _ in links] for links in code.links] == [[1], [0]]
+    assert [[number for number, _ in code.leads(file)] for file in (0, 1)] == [[1], [0]]
 
 
 def test_paths_are_scored_by_their_own_words() -> None:

@@ -16,9 +16,10 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from struct import Struct
 
 import msgspec
 
@@ -35,6 +36,7 @@ PRECISION = 1e-4
 PUSHES_MAX = 5_000
 CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
+_LINK = Struct("<Id")  # a file's number and its share
 # Weights of the five rankings, set on the training half of benchmarks/context.py.
 CONTENT_WEIGHT, PATH_WEIGHT, NAMES_WEIGHT, GRAPH_WEIGHT, HISTORY_WEIGHT = 1.0, 0.5, 0.1, 0.15, 0.5
 
@@ -70,24 +72,38 @@ class Scanned:
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """Some words of each file by their root: `files[root]` has a file once for each such word."""
+    """Some words of each file, told by their root: a line is a word and the numbers of its files.
 
-    files: dict[str, tuple[int, ...]]
+    A file stands there once for each such word. It is one text, since a question is about ten words
+    and a map of many thousand would be read for each.
+    """
+
+    lines: str
     lengths: tuple[int, ...]
+
+    def files(self, word: str) -> list[int]:
+        """The files that have a word, each as often as it has it."""
+        start = self.lines.find(f"\n{word} ") + 1
+        line = self.lines[start : self.lines.index("\n", start)] if start else ""
+        return [int(number) for number in line.split(" ")[1:]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CodeMap:
-    """The graph of one tree: `links[i]` are (file, weight) of the files that file `i` leads to.
+    """The graph of one tree, and the words of the files' paths and of the names that they define.
 
-    Beside it the words of the files' paths and of the names that they define.
+    `links[i]` are those of file `i`, packed until someone comes by; see `leads`.
     """
 
     paths: tuple[str, ...]
     blobs: tuple[str, ...]
-    links: tuple[tuple[tuple[int, float], ...], ...]
+    links: tuple[bytes, ...]
     path: Words
     names: Words
+
+    def leads(self, number: int) -> Iterator[tuple[int, float]]:
+        """The files that a file leads to, with their shares of 1."""
+        return _LINK.iter_unpack(self.links[number])
 
 
 def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
@@ -174,9 +190,10 @@ def rank(code: CodeMap, scores: Mapping[str, float]) -> dict[str, float]:
         waiting.discard(number)
         mass = rest.pop(number)
         found[number] += RESTART * mass
-        for target, weight in code.links[number]:
-            rest[target] += (1 - RESTART) * mass * weight
-            if rest[target] > PRECISION and target not in waiting:
+        pushed = (1 - RESTART) * mass
+        for target, weight in code.leads(number):
+            rest[target] = share = rest[target] + pushed * weight
+            if share > PRECISION and target not in waiting:
                 waiting.add(target)
                 queue.append(target)
     return {code.paths[number]: share for number, share in found.items()}
@@ -215,11 +232,13 @@ def relevant(
 def word_scores(code: CodeMap, words: Words, query: str) -> dict[str, float]:
     """BM25 of the query against the files' paths or names alone, by path."""
     documents: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    weights = emphasis(query)
-    for word in weights:
-        for number in words.files.get(word, ()):
+    frequency = {}
+    for word in emphasis(query):
+        found = words.files(word)
+        frequency[word] = len(set(found))
+        for number in found:
             documents[number][word] += 1
-    frequency = {word: len(set(words.files[word])) for word in weights if word in words.files}
+    frequency = {word: rows for word, rows in frequency.items() if rows}
     lengths = {number: words.lengths[number] for number in documents}
     scores = bm25(frequency, documents, total=len(code.paths), lengths=lengths)
     return {code.paths[number]: score for number, score in scores.items()}
@@ -271,7 +290,8 @@ def _words(texts: Iterable[str]) -> Words:
         lengths.append(len(found))
         for word in found:
             files[word].append(number)
-    return Words(files={word: tuple(files[word]) for word in files}, lengths=tuple(lengths))
+    lines = (f"{word} {' '.join(map(str, numbers))}\n" for word, numbers in files.items())
+    return Words(lines="\n" + "".join(lines), lengths=tuple(lengths))
 
 
 def _defining(path: str, text: str) -> list[int]:
@@ -335,6 +355,6 @@ def _strongest(
     return links[:most]
 
 
-def _shares(links: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+def _shares(links: Sequence[tuple[int, float]]) -> bytes:
     total = sum(weight for _, weight in links)
-    return tuple((number, round(weight / total, 6)) for number, weight in links)
+    return b"".join(_LINK.pack(number, round(weight / total, 6)) for number, weight in links)
