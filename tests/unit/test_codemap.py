@@ -1,5 +1,6 @@
 """The repository map: facts by blob, ranking by personalised PageRank, outlines of files."""
 
+import gc
 import subprocess
 from pathlib import Path
 
@@ -147,6 +148,7 @@ def test_a_tree_is_read_once_and_what_is_binary_huge_or_a_link_is_left_out(
         assert code.paths == ("image.png", *sorted(FILES))
         assert read_tree(w.engine, repository, tree, redact) == code
         assert len(seen) == 1 + len(FILES), "the names and every text are redacted, and read once"
+        assert gc.isenabled(), "the collector is away while a tree is read, and no longer"
         assert w.engine.read(known_map, tree) == code
         assert w.engine.read(known_map, "0" * 40) is None
         before = msgspec.msgpack.encode({"paths": [], "blobs": [], "links": [], "path_terms": []})

@@ -31,7 +31,7 @@ def test_little_is_scanned_here_and_much_in_a_child_with_the_same_answer(scan: S
     assert scan(FILES) == scanned(FILES)
     assert scan._child is None
     assert scan(LARGE) == scanned(LARGE)
-    assert scan._child is not None
+    assert scan._child is not None, "it begins beside them and is asked from then on"
     assert scan([*FILES, *LARGE]) == scanned([*FILES, *LARGE])
     assert scan([]) == []
     environment = Path(f"/proc/{scan._child.pid}/environ").read_bytes()
@@ -59,7 +59,8 @@ def test_a_child_that_answers_half_a_frame_is_done_without(
 ) -> None:
     half = "import sys; sys.stdin.buffer.read(9); sys.stdout.buffer.write(bytes(7) + b'\\x09abc')"
     monkeypatch.setattr(scanner, "_BOOT", half)
-    assert scan(LARGE) == scanned(LARGE)
+    for files in (LARGE, FILES):  # the first begins it, the second it is asked for
+        assert scan(files) == scanned(files)
 
 
 def test_the_child_ends_when_its_pipe_does(scan: Scanner) -> None:

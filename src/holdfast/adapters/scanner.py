@@ -1,13 +1,14 @@
 """A second process that scans source files, so that a large tree is read on two cores.
 
-Owns both sides of the pipe; what a scan finds is `codemap.scanned`. The child begins once there is
-enough to scan, gets an empty environment and redacted texts, and ends with the pipe, so with its
-parent. Invariant: the answer is that of `codemap.scanned`, which is asked here where the child
-cannot be started or dies.
+Owns both sides of the pipe; what a scan finds is `codemap.scanned`. The child begins with the files
+that show that there is enough to scan, and is given those that follow. It gets an empty environment
+and redacted texts, and ends with the pipe, so with its parent. Invariant: the answer is that of
+`codemap.scanned`, which is asked here where the child cannot be started or dies.
 """
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ import msgspec
 
 from holdfast.context.codemap import Scanned, scanned
 
-CHILD_CHARS_MIN = 2_000_000  # less is scanned before a child has begun
+CHILD_CHARS_MIN = 1_000_000  # less is scanned before a child has begun
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from holdfast.adapters.scanner import main; main()"
 _HEAD_BYTES = 8
 _FILES = msgspec.msgpack.Decoder(list[tuple[str, str]])
@@ -32,15 +33,15 @@ class Scanner:
         self._child: subprocess.Popen[bytes] | None = None
 
     def __call__(self, files: Sequence[tuple[str, str]]) -> list[Scanned]:
-        self._chars += sum(len(text) for _, text in files)
-        if self._chars < CHILD_CHARS_MIN:
-            return scanned(files)
         try:
-            if self._child is None:
-                self._child = _start()
-            return _asked(self._child, files)
+            if self._child is not None:
+                return _asked(self._child, files)
+            self._chars += sum(len(text) for _, text in files)
+            if self._chars >= CHILD_CHARS_MIN:
+                self._child = _start()  # which takes about as long as these files do
         except (OSError, msgspec.DecodeError):
-            return scanned(files)
+            pass
+        return scanned(files)
 
     def close(self) -> None:
         if self._child is not None:
@@ -50,6 +51,7 @@ class Scanner:
 
 def main() -> None:
     """The child: a frame of files in, a frame of what they hold out, until the pipe ends."""
+    gc.disable()  # nothing that it makes holds itself
     while (frame := _receive(sys.stdin.buffer)) is not None:
         _send(sys.stdout.buffer, msgspec.msgpack.encode(scanned(_FILES.decode(frame))))
 
