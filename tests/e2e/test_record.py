@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,20 @@ def test_a_changed_byte_of_a_bundle_is_named_at_five_places(cli: Cli) -> None:
             assert re.fullmatch(r"messages\[[01]\]\.content", first["field"]), first
             assert first["byte"] >= 0
     change(cli, "UPDATE blobs SET bytes = ? WHERE sha256 = ?", bundle, digest)
+    assert replayed(cli)["equal"]
+
+
+def test_a_bundle_of_a_version_that_knew_fewer_fields_replays_equal(cli: Cli) -> None:
+    digest = cli.store.one("SELECT bundle_sha256 FROM takes")
+    bundle = bytes(cli.store.one("SELECT bytes FROM blobs WHERE sha256 = ?", digest))
+    field = b'"models":{},'
+    assert bundle.count(field) == 1, "a field that came later"
+    before = bundle.replace(field, b"")
+    change(
+        *(cli, "UPDATE blobs SET bytes = ?, sha256 = ? WHERE sha256 = ?", before),
+        *(sha256(before).hexdigest(), digest),
+    )
+    change(cli, "UPDATE takes SET bundle_sha256 = ?", sha256(before).hexdigest())
     assert replayed(cli)["equal"]
 
 
