@@ -294,6 +294,12 @@ MUTANTS = (
     Mutant("I10", "completion is ordered by a clock that jumps", _by_the_clock, seed=21),
     Mutant("I11", "an absent check passes", _absent_passes, seed=9),
     Mutant("I12", "transient failures are tried for ever", _again_and_again),
+    Mutant(
+        "I12",
+        "what is reopened stays with the plan that failed",
+        statement("task.inherit", "plan_id = :plan", "plan_id = plan_id"),
+        seed=43,
+    ),
     Mutant("I13", "a lost irreversible step is done again", _redo_everything, seed=4),
     Mutant("I13", "a new take forgets what earlier ones did", _forget_earlier_takes, seed=13),
     Mutant("I14", "a report that comes twice makes its plan twice", _asked_again, seed=3),

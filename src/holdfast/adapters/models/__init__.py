@@ -60,11 +60,11 @@ def resolve(
     at = endpoint(spec, environ)
     try:
         if provider == "openai":
-            from holdfast.adapters.models.openai import OpenAICompatibleModel  # noqa: PLC0415
+            from holdfast.adapters.models.openai import OpenAICompatibleModel  # noqa: PLC0415  see above
 
             return OpenAICompatibleModel(model, at=at, **given)
         if provider == "anthropic":
-            from holdfast.adapters.models.anthropic import AnthropicModel  # noqa: PLC0415
+            from holdfast.adapters.models.anthropic import AnthropicModel  # noqa: PLC0415  see above
 
             return AnthropicModel(model, at=at, **given)
         from holdfast.adapters.models.hosted import HostedModel  # noqa: PLC0415  see above

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +38,7 @@ class Answer:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-class FileTool:
+class FileTool(ABC):
     """A tool that touches files, off the event loop; a subclass says what it `work`s."""
 
     spec: ToolSpec
@@ -50,9 +51,9 @@ class FileTool:
             self.spec.name, self._limits.redact, lambda: self.work(arguments, workspace.root)
         )
 
+    @abstractmethod
     def work(self, arguments: Mapping[str, Any], root: Path) -> Answer:
         """The answer to a call; what it cannot do it refuses."""
-        raise NotImplementedError
 
 
 async def observed(tool: str, redact: Redact, work: Callable[[], Answer]) -> Observation:
