@@ -57,8 +57,8 @@ def read_tree(
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without the collector of cycles: there are none, and it would walk a million facts for them,
-    again and again, a tenth of the whole time."""
+    """Without the collector of cycles: there are none, and it would walk the facts for them again
+    and again, a sixth of the whole time for 5,000 files."""
     collects = gc.isenabled()
     gc.disable()
     try:
