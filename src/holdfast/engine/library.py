@@ -9,15 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from holdfast.context import retrieve
-from holdfast.context.codemap import (
-    CodeMap,
-    Facts,
-    Scanned,
-    decode_facts,
-    decode_map,
-    encode_facts,
-    encode_map,
-)
+from holdfast.context.codemap import CodeMap, Scanned, decode_map, encode_map
 from holdfast.context.history import Change, decode_changes, encode_changes
 from holdfast.domain.model import Outcome
 from holdfast.engine.rows import spec_of
@@ -52,21 +44,16 @@ def known_map(tx: Tx, tree: str) -> CodeMap | None:
     return None if row is None else decode_map(row["map"])
 
 
-def known_facts(tx: Tx, blobs: Sequence[str]) -> dict[str, Facts]:
-    """The facts of the blobs that were scanned before; unknown ones are left out."""
-    found = {}
-    for blob in blobs:
-        row = tx.one("file.facts", blob=blob)
-        if row is not None:
-            found[blob] = decode_facts(row["facts"])
-    return found
+def known_facts(tx: Tx, blobs: Sequence[str]) -> dict[str, bytes]:
+    """The encoded facts of the blobs that were scanned before; unknown ones are left out."""
+    rows = ((blob, tx.one("file.facts", blob=blob)) for blob in blobs)
+    return {blob: row["facts"] for blob, row in rows if row is not None}
 
 
 def store_facts(tx: Tx, scanned: Mapping[str, Scanned]) -> None:
     """Remember files by blob id: facts for the map, weighed terms for the search. Idempotent."""
     for blob, found in scanned.items():
-        facts = encode_facts(found.facts)
-        retrieve.add_file(tx, blob, found.terms, length=found.length, facts=facts)
+        retrieve.add_file(tx, blob, found.terms, length=found.length, facts=found.facts)
 
 
 def store_map(tx: Tx, tree: str, code: CodeMap) -> None:
