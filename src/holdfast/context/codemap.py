@@ -38,7 +38,8 @@ CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
 _LINK = Struct("<Id")  # a file's number and its share
 # Weights of the five rankings, set on the training half of benchmarks/context.py.
-CONTENT_WEIGHT, PATH_WEIGHT, NAMES_WEIGHT, GRAPH_WEIGHT, HISTORY_WEIGHT = 1.0, 0.5, 0.1, 0.15, 0.5
+CONTENT_WEIGHT, PATH_WEIGHT, NAMES_WEIGHT, GRAPH_WEIGHT, HISTORY_WEIGHT = 1.0, 0.5, 0.2, 0.1, 0.5
+TOKEN_PRICE = 0.00125  # of the score, for each token that is shown of a file; set likewise
 
 # Of a text after a newline, since the engine looks for a literal faster than for a line's start; it
 # takes blanks and names once and for all, without which an indented line costs three times as much.
@@ -227,6 +228,16 @@ def relevant(
         for path, score in scores.items():
             total[path] += weight * score / top if top else 0.0
     return best(total)
+
+
+def affordable(ranked: Iterable[tuple[str, float]], sizes: Mapping[str, int]) -> list[str]:
+    """Files in the order in which they fill a budget: by score less the price of their tokens.
+
+    `sizes` are the tokens that it takes to show each. To divide by them, the greedy rule of a
+    knapsack, puts the shortest files before the surest: a score is no probability.
+    """
+    worth = [(path, score - TOKEN_PRICE * sizes[path]) for path, score in ranked]
+    return [path for path, _ in sorted(worth, key=lambda pair: (-round(pair[1], 9), pair[0]))]
 
 
 def word_scores(code: CodeMap, words: Words, query: str) -> dict[str, float]:
