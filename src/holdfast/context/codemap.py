@@ -210,11 +210,8 @@ def relevant(
     own best.
     """
     there = frozenset(code.paths)
-    content = {
-        path: found[blob]
-        for path, blob in zip(code.paths, code.blobs, strict=True)
-        if blob in found
-    }
+    files = zip(code.paths, code.blobs, strict=True)
+    content = {path: found[blob] for path, blob in files if blob in found}
     parts = (
         (CONTENT_WEIGHT, content),
         (PATH_WEIGHT, word_scores(code, code.path, query)),
@@ -231,13 +228,9 @@ def relevant(
 
 
 def affordable(ranked: Iterable[tuple[str, float]], sizes: Mapping[str, int]) -> list[str]:
-    """Files in the order in which they fill a budget: by score less the price of their tokens.
-
-    `sizes` are the tokens that it takes to show each. To divide by them, the greedy rule of a
-    knapsack, puts the shortest files before the surest: a score is no probability.
-    """
-    worth = [(path, score - TOKEN_PRICE * sizes[path]) for path, score in ranked]
-    return [path for path, _ in sorted(worth, key=lambda pair: (-round(pair[1], 9), pair[0]))]
+    """Files by score less the price of the tokens that it takes to show each (see decision 20)."""
+    worth = {path: round(score - TOKEN_PRICE * sizes[path], 9) for path, score in ranked}
+    return sorted(worth, key=lambda path: (-worth[path], path))
 
 
 def word_scores(code: CodeMap, words: Words, query: str) -> dict[str, float]:
