@@ -99,6 +99,10 @@ exit code 2, before any goal.
 - Bedrock also reads `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN` and `AWS_REGION`; Azure
   `OPENAI_API_VERSION`, unless the endpoint ends in `/v1`; Snowflake `SNOWFLAKE_ACCOUNT`; Google
   Cloud, with a project for a key, `GOOGLE_CLOUD_LOCATION` and the machine's own credentials.
+- A chain moves to its next model when one is away, has no credit, does not take the key, does not
+  exist or filters the content (final for that model, not for another); it says when and why, and
+  `holdfast why ATTEMPT` says it again. What no model could answer (a request that is wrong or too
+  long) stands.
 - No client retries by itself: every call is one step of the journal. Prompt caching is asked for
   wherever the provider takes marks (Anthropic, Claude and Nova on Bedrock, Claude and Gemini on
   OpenRouter); the others cache by themselves.
