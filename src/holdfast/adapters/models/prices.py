@@ -48,6 +48,7 @@ class Given(TypedDict):
     redact: Callable[[str], str]
     timeout_s: float
     price: Price | None
+    stream: bool
 
 
 def price(model: str, prices_file: Path | None = None) -> Price | None:
