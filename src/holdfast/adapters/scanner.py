@@ -39,10 +39,11 @@ class Scanner:
             self._chars += sum(len(text) for _, text in files)
             if self._child is None and self._chars >= CHILD_CHARS_MIN:
                 self._child = _start()
-            found = _asked(self._child, files) if self._child is not None else None
-        except (OSError, msgspec.DecodeError):
-            found = None
-        return scanned(files, self._cuts) if found is None else found
+            if self._child is not None:
+                return _asked(self._child, files)
+        except (OSError, EOFError, msgspec.DecodeError):
+            pass
+        return scanned(files, self._cuts)
 
     def close(self) -> None:
         if self._child is not None:
@@ -69,15 +70,14 @@ def _start() -> subprocess.Popen[bytes]:
     )
 
 
-def _asked(
-    child: subprocess.Popen[bytes], files: Sequence[tuple[str, str]]
-) -> list[Scanned] | None:
-    """What the child answers; None where it does not."""
+def _asked(child: subprocess.Popen[bytes], files: Sequence[tuple[str, str]]) -> list[Scanned]:
     assert child.stdin is not None
     assert child.stdout is not None
     _send(child.stdin, msgspec.msgpack.encode(files))
     answer = _receive(child.stdout)
-    return None if answer is None else _FOUND.decode(answer)
+    if answer is None:
+        raise EOFError
+    return _FOUND.decode(answer)
 
 
 def _send(pipe: IO[bytes], frame: bytes) -> None:

@@ -88,17 +88,15 @@ def _made(
     small = sum(sizes.values()) <= HELD_BYTES_MAX
     facts: dict[str, Facts] = {}
     for known_now in _indexed(engine, repository, list(_batches(sizes)), path_of, redact):
-        for blob, encoded in known_now.items():
-            each = decode_facts(encoded)
+        for blob, each in known_now.items():
             facts[blob] = each if small else Facts(defines=each.defines, mentions={})
     if not small:
         # Names that nobody or everybody defines lead nowhere: most that is mentioned is not kept.
         definers = Counter(name for each in facts.values() for name in each.defines)
         telling = {name: name for name, times in definers.items() if times <= DEFINERS_MAX}
         for batch in _batches(sizes):
-            for blob, encoded in engine.read(known_facts, batch).items():
-                mentions = decode_facts(encoded).mentions
-                told = {telling[name]: n for name, n in mentions.items() if name in telling}
+            for blob, each in engine.read(known_facts, batch).items():
+                told = {telling[name]: n for name, n in each.mentions.items() if name in telling}
                 facts[blob] = Facts(defines=facts[blob].defines, mentions=told)
     return build((path, blob, facts[blob]) for path, blob in entries)
 
@@ -129,18 +127,18 @@ def _indexed(
     batches: Sequence[list[str]],
     path_of: Mapping[str, str],
     redact: Callable[[str], str],
-) -> Iterator[dict[str, bytes]]:
+) -> Iterator[dict[str, Facts]]:
     """The facts of each batch, scanned and stored where they were not known."""
 
-    def read(batch: Sequence[str]) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    def read(batch: Sequence[str]) -> tuple[dict[str, Facts], dict[str, bytes]]:
         facts = engine.read(known_facts, batch)
         missing = [blob for blob in batch if blob not in facts]
         contents = repository.contents(missing) if missing else []
         return facts, dict(zip(missing, contents, strict=True))
 
     def scan(
-        texts: tuple[dict[str, bytes], dict[str, str]],
-    ) -> tuple[dict[str, bytes], dict[str, Scanned]]:
+        texts: tuple[dict[str, Facts], dict[str, str]],
+    ) -> tuple[dict[str, Facts], dict[str, Scanned]]:
         facts, found = texts
         files = [(path_of[blob], text) for blob, text in found.items()]
         return facts, dict(zip(found, scanner(files), strict=True))
@@ -161,7 +159,7 @@ def _indexed(
             if written is not None:
                 written.result()
             written = writing.submit(engine.call, store_facts, scanned) if scanned else None
-            yield facts | {blob: found.facts for blob, found in scanned.items()}
+            yield facts | {blob: decode_facts(found.facts) for blob, found in scanned.items()}
         if written is not None:
             written.result()
 
