@@ -40,7 +40,8 @@ format: setup-dev  ## rewrite the source as the gates want it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: setup-dev  ## write the generated pages of docs/ anew
+docs: setup-dev  ## write the price table and the generated pages of docs/ anew
+	$(BIN)/python scripts/generate_prices.py
 	$(BIN)/python scripts/generate_docs.py
 	$(BIN)/holdfast lisp manual > docs/lisp.md
 

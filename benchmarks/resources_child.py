@@ -222,8 +222,7 @@ def repo(folder: Path, megabytes: int, context: str = "plain") -> dict[str, floa
     files = {f"src/d{n % 40}/f{n}.txt": text() for n in range(megabytes * 10)}
     made = repository(folder / "repo", files)
     del files
-    reset_peak()
-    before = rss_mb()
+    before = fresh_peak_mb()
     last = 10
     model = Instant(
         lambda turn: (
@@ -240,7 +239,7 @@ def repo(folder: Path, megabytes: int, context: str = "plain") -> dict[str, floa
         "first_goal_s": first,
         "second_goal_s": second,
         "writing_turn_ms": statistics.median(turns),
-        "grown_mb": peak_rss_mb() - before,
+        "grown_mb": grown_mb(before),
     }
 
 
@@ -261,8 +260,7 @@ def output(folder: Path, megabytes: int) -> dict[str, float]:
     )
     repo = repository(folder / "repo", {"README.md": b"# Thing\n"})
     app = app_for(folder, model)
-    reset_peak()
-    before = rss_mb()
+    before = fresh_peak_mb()
     played(app, [wish(repo, app, checks=(many,))])
     taken = model.turns_ms()
     return {
@@ -270,7 +268,7 @@ def output(folder: Path, megabytes: int) -> dict[str, float]:
         "lines_ms": taken[1],
         "one_line_ms": taken[2],
         "written_file_ms": taken[3],
-        "grown_mb": peak_rss_mb() - before,
+        "grown_mb": grown_mb(before),
         "store_mb": os.path.getsize(app.home / "holdfast.db") / MB,
     }
 
@@ -288,15 +286,13 @@ def store(folder: Path, megabytes: int) -> dict[str, float]:
     for place, size in ((new, 0), (full, megabytes)):
         place.mkdir()
         _fill(place, size)
-    reset_peak()
-    before = rss_mb()
+    before = fresh_peak_mb()
     small, large = _measured(new), _measured(full)
     facts = dict(large)
     facts |= {f"{name}_vs_new": large[name] / small[name] for name in FLAT}
     facts["store_mb"] = os.path.getsize(full / "holdfast.db") / MB
-    facts["grown_mb"] = peak_rss_mb() - before
-    reset_peak()
-    before = rss_mb()
+    facts["grown_mb"] = grown_mb(before)
+    before = fresh_peak_mb()
     begun = perf_counter()
     assert not care.check(full / "holdfast.db")
     facts["check_s"] = perf_counter() - begun
@@ -304,7 +300,7 @@ def store(folder: Path, megabytes: int) -> dict[str, float]:
     copy = care.backup(full / "holdfast.db", folder / "backups", stamp_ms=1)
     facts["backup_s"] = perf_counter() - begun
     care.restore(folder / "restored.db", copy, stamp_ms=1)
-    facts["care_grown_mb"] = peak_rss_mb() - before
+    facts["care_grown_mb"] = grown_mb(before)
     return facts
 
 
@@ -415,9 +411,16 @@ def peak_rss_mb() -> float:
     return _status("VmHWM:")
 
 
-def reset_peak() -> None:
-    """From here on the peak is of what follows, not of how the material was made."""
+def fresh_peak_mb() -> float:
+    """Begin the peak anew, so that it is of what follows and not of how the material was made."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return rss_mb()
+
+
+def grown_mb(before: float) -> float:
+    """How far the peak rose above `before`. The kernel counts pages by processor and adds them up
+    roughly, so work that needs nothing can end some pages below where it began: that is 0."""
+    return max(peak_rss_mb() - before, 0.0)
 
 
 def _status(field: str) -> float:

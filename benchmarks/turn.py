@@ -3,12 +3,12 @@
 Every system does the same 50 turns (turn_child.py): the model answers at once from memory and asks
 for one call of a tool, the tool returns a line at once, the agent shows it to the model; then a
 last answer. Seconds of a whole run over its turns are `turn_us`, so start and end are in it. Each
-system runs in a process of its own, on the disk of this checkout; the first run of a process is a
-warm-up. `longer_turn_us` is the same with 200 turns: what grows with the conversation shows there.
-`durable` is 1 where each answered call survives a kill (ours is stored before the next one begins,
-5 ms later at most); the tool of `holdfast_effect` has an effect, which costs a second commit. The
-`…_vs_durable` and `…_vs_unkept` compare every system with the fastest other one that keeps each
-step, and that keeps nothing.
+system runs in processes of its own, on the disk of this checkout: in each of three rounds of all
+systems nine times, after a warm-up. `longer_turn_us` is the same with 200 turns: what grows with
+the conversation shows there. `durable` is 1 where each answered call survives a kill (ours is
+stored before the next one begins, 5 ms later at most); the tool of `holdfast_effect` has an effect,
+which costs a second commit. The `…_vs_durable` and `…_vs_unkept` compare every system with the
+fastest other one that keeps each step, and that keeps nothing.
 
     make bench-setup                                  # the peers, once
     .venv/bin/python benchmarks/turn.py [--json] [--quick] [--only SYSTEMS]
@@ -57,10 +57,11 @@ class Sizes:
     turns: int
     longer: int
     repeats: int
+    rounds: int
 
 
-FULL = Sizes(turns=50, longer=200, repeats=9)
-QUICK = Sizes(turns=4, longer=8, repeats=1)
+FULL = Sizes(turns=50, longer=200, repeats=9, rounds=3)
+QUICK = Sizes(turns=4, longer=8, repeats=1, rounds=1)
 
 
 def turns_us(system: str, turns: int, repeats: int) -> list[float]:
@@ -95,12 +96,18 @@ def _quiet(folder: Path) -> dict[str, str]:
 
 
 def measure(sizes: Sizes, systems: list[str]) -> list[Row]:
+    """Every system in each round, so that a slow minute of the machine is nobody's alone."""
+    short: dict[str, list[float]] = {system: [] for system in systems}
+    longer: dict[str, list[float]] = {system: [] for system in systems}
+    for number in range(1, sizes.rounds + 1):
+        for system in systems:
+            note(f"round {number} of {sizes.rounds}: {system} …")
+            short[system] += turns_us(system, sizes.turns, sizes.repeats)
+            longer[system] += turns_us(system, sizes.longer, max(1, sizes.repeats // 3))
     rows: list[Row] = []
     for system in systems:
-        note(f"{system} …")
-        rows.append(spread(system, "turn_us", turns_us(system, sizes.turns, sizes.repeats), "µs"))
-        longer = turns_us(system, sizes.longer, max(1, sizes.repeats // 3))
-        rows.append(spread(system, "longer_turn_us", longer, "µs"))
+        rows.append(spread(system, "turn_us", short[system], "µs"))
+        rows.append(spread(system, "longer_turn_us", longer[system], "µs"))
         rows.append(Row(system, "durable", float(SYSTEMS[system]), ""))
     return rows + beside(rows)
 

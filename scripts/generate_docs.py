@@ -5,17 +5,20 @@
 
 import io
 import os
+import re
 from contextlib import redirect_stdout
 from dataclasses import fields
 from pathlib import Path
 
 from holdfast import cli
 from holdfast.adapters.models.hosts import HOSTS
+from holdfast.adapters.models.prices import table_date
 from holdfast.config import Settings, environment_name
 from holdfast.domain.lifecycle import MACHINES, diagram
 from holdfast.trace.events import FIELDS
 
 ROOT = Path(__file__).parents[1]
+PRICES = ROOT / "src/holdfast/adapters/models/prices.toml"
 MADE = "<!-- Made by `make docs` from the source; edits here are lost. -->\n\n"
 
 
@@ -96,6 +99,10 @@ exit code 2, before any goal.
 - Bedrock also reads `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN` and `AWS_REGION`; Azure
   `OPENAI_API_VERSION`, unless the endpoint ends in `/v1`; Snowflake `SNOWFLAKE_ACCOUNT`; Google
   Cloud, with a project for a key, `GOOGLE_CLOUD_LOCATION` and the machine's own credentials.
+- A chain moves to its next model when one is away, has no credit, does not take the key, does not
+  exist or filters the content (final for that model, not for another); it says when and why, and
+  `holdfast why ATTEMPT` says it again. What no model could answer (a request that is wrong or too
+  long) stands.
 - No client retries by itself: every call is one step of the journal. Prompt caching is asked for
   wherever the provider takes marks (Anthropic, Claude and Nova on Bedrock, Claude and Gemini on
   OpenRouter); the others cache by themselves.
@@ -103,8 +110,13 @@ exit code 2, before any goal.
   `google-decisions`, `typesafe`), what signs a person in (`openai-codex`, `openai-chatgpt`), its
   own gateway, and `github`, which was retired. `openai` is the chat dialect, `openai-responses`
   the other.
-- The price table covers OpenAI and Anthropic; a row in `prices.toml` of the home prices any model.
+- The price table (of {day}) has no rows for {unpriced}:
+  their prices are nowhere collected, or your own. A model without a price runs with its price shown
+  as unknown and without a `--budget-usd`; a row in `prices.toml` of the home prices any model.
 """
+    table = set(re.findall(r'^"([^:"]+):', PRICES.read_text(encoding="utf-8"), re.MULTILINE))
+    unpriced = ", ".join(f"`{name}`" for name in HOSTS if name not in table)
+    tail = tail.format(day=table_date(), unpriced=unpriced)
     return head + "\n".join(rows) + "\n" + tail
 
 

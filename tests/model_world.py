@@ -72,10 +72,16 @@ class World:
         redact: Callable[[str], str] = same,
         timeout_s: float = 30.0,
         prices_file: Path | None = None,
+        stream: bool = True,
     ) -> T:
         async def run(spec: str, environ: Mapping[str, str]) -> T:
             model = resolve(
-                spec, environ=environ, redact=redact, timeout_s=timeout_s, prices_file=prices_file
+                spec,
+                environ=environ,
+                redact=redact,
+                timeout_s=timeout_s,
+                prices_file=prices_file,
+                stream=stream,
             )
             try:
                 return await with_model(model)

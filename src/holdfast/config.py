@@ -56,6 +56,7 @@ class Settings:
     budget_tokens: int = _setting(0, "tokens a goal may spend; 0 is no limit")
     budget_usd: float = _setting(0.0, "money a goal may spend; 0 is no limit")
     model_s: float = _setting(600.0, "longest one model reply may take")
+    stream: bool = _setting(True, "ask for replies as they come; off: whole, where none can stream")
     bundle_tokens: int = _setting(0, "size of the context a task is given; 0: by its model")
     token_counter: str = _setting(
         "pieces", "what counts it: pieces, or bpe (o200k, by the extra of that name)"

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,6 +133,32 @@ def test_a_reply_the_provider_filtered_says_so(world: World) -> None:
     [reply] = world.ask(says({"text": "", "finish_reason": "content_filter"}))
     # Ollama filters nothing and has no word for it.
     assert reply.finish_reason == ("stop" if world.adapter == "ollama" else "content_filter")
+
+
+@pytest.mark.parametrize("adapter", OVER_HTTP)
+def test_a_whole_reply_says_what_its_stream_says(adapter: str, tmp_path: Path) -> None:
+    call = {"name": "read_file", "arguments": {"path": "a"}}
+    usage = {"in": 30, "out": 4, "cached": 7}
+    turn = {"text": "Let me 🦊 look.", "thinking": "hm", "calls": [call, call], "usage": usage}
+    world = World(adapter, tmp_path)
+    assert world.ask(says(turn), stream=False) == world.ask(says(turn))
+
+
+@pytest.mark.parametrize("adapter", OVER_HTTP)
+@pytest.mark.parametrize(
+    ("turn", "code"),
+    [
+        ({"text": "no", "status": 429, "retry_after": 7}, "rate_limited"),
+        ({"text": "no", "malformed": '{"choices": ['}, "malformed_reply"),
+        ({"text": "late", "delay_s": 30}, "timeout"),
+    ],
+)
+def test_a_whole_reply_fails_as_its_stream_does(
+    adapter: str, turn: dict[str, Any], code: str, tmp_path: Path
+) -> None:
+    late = 2.0 if "delay_s" in turn else 30.0
+    error = World(adapter, tmp_path).fails(says(turn), stream=False, timeout_s=late)
+    assert (error.code, error.failure_class) == (code, "transient")
 
 
 def test_a_reply_cut_at_the_output_limit_says_so(world: World) -> None:

@@ -52,13 +52,16 @@ def proven(cli: Cli, result: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("chunk", ["1", "20"])
+@pytest.mark.parametrize("chunk", ["1", "20", "whole"])
 def test_a_goal_passes_against_an_independent_server(
     repo: Path, tmp_path: Path, dialect: str, chunk: str
 ) -> None:
-    with aimock(FIXTURES, tmp_path / "peer", "-c", chunk) as peer:
-        cli = Cli(repo, peer.environ())
+    more = () if chunk == "whole" else ("-c", chunk)
+    with aimock(FIXTURES, tmp_path / "peer", *more) as peer:
+        cli = Cli(repo, {**peer.environ(), "HOLDFAST_STREAM": str(chunk != "whole")})
         done = cli(*words(dialect))
+        asked = [call["body"] for call in peer.asked() if call["method"] == "POST"]
+        assert {body["stream"] for body in asked if "messages" in body} == {chunk != "whole"}
         assert done.code == 0, done.err + done.out
         assert done.result["attempts"] == 1
         assert done.result["usage"]["tokens"] > 0

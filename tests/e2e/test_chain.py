@@ -40,7 +40,7 @@ def repo(tmp_path: Path) -> Path:
         ("policy", "quota_exhausted", True),
         ("policy", "not_allowed", True),
         ("logic", "unknown_model", True),
-        ("policy", "content_filter", False),
+        ("policy", "content_filter", True),
         ("logic", "bad_request", False),
         ("logic", "context_too_long", False),
     ],
@@ -84,6 +84,39 @@ def test_a_model_that_is_away_in_any_turn_costs_no_attempt(
     assert "moved from" in cli("why", "1.1").out
     replayed = cli("replay", "1.1", "--json")
     assert replayed.code == 0, replayed.out
+
+
+def test_a_reply_that_its_provider_filtered_is_asked_of_the_next_model(
+    repo: Path, tmp_path: Path
+) -> None:
+    filtered = {"text": "I ca", "finish_reason": "content_filter"}
+    one = write_script(tmp_path / "one.json", script(filtered))
+    two = write_script(tmp_path / "two.json", script(WRITE, DONE))
+    cli = Cli(repo)
+    done = cli("run", "Make x.txt", "--model", f"{one},{two}", *CHECK)
+    assert (done.code, attempts(cli)) == (0, [("passed", "")]), done.err
+    assert f"{one} → {two}: the provider's content filter ended the reply" in done.err
+    assert cli("replay", "1.1", "--json").code == 0
+    alone = cli("run", "Make x.txt", "--model", one, *CHECK)
+    assert (alone.code, attempts(cli)[1:]) == (1, [("failed", "policy")]), "asked once"
+
+
+@pytest.mark.parametrize(
+    ("words", "form"),
+    [
+        (("a:1", "b:2"), "--model a:1,b:2"),
+        (("complex=a:1", "complex=b:2,c:3"), "--model complex=a:1,b:2,c:3"),
+        (("a:1", "unknown=b:2"), "--model a:1,b:2"),
+    ],
+)
+def test_a_model_given_twice_is_refused_with_the_chain_that_was_meant(
+    repo: Path, words: tuple[str, str], form: str
+) -> None:
+    cli = Cli(repo)
+    refused = cli("run", "Make it", "--model", words[0], "--model", words[1], "--json")
+    assert refused.code == 2
+    assert form in refused.result["hint"]
+    assert not cli.home.exists()
 
 
 def test_the_last_models_failure_is_the_attempts_own(repo: Path, tmp_path: Path) -> None:

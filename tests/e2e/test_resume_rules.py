@@ -1,7 +1,9 @@
 """Design §5, row by row: what happens to a step that was intended when its process was killed."""
 
+import hashlib
 import os
 import signal
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -188,3 +190,26 @@ def test_an_irreversible_step_done_in_one_take_answers_in_the_next(
         assert driver.noted() == ["sent"]
         takes = driver.store.rows("SELECT number FROM takes")
     assert [row["number"] for row in takes] == [1, 2]
+
+
+def test_a_record_of_another_version_opens_a_fresh_take_and_is_said_to_a_reader(
+    repo: Path, tmp_path: Path
+) -> None:
+    read = script(calls(("read_file", {"path": "a.txt"})), DONE)
+    with Driver(tmp_path / "driver", repo, read) as driver:
+        killed(driver, "after_intend", "t002/model")
+        foreign = b'{"tool":["read_file"],"seen":"a"}'
+        with sqlite3.connect(driver.home / "holdfast.db") as store:
+            store.execute(
+                "UPDATE steps SET result = ?, result_sha256 = ? WHERE key = 't001/call:0'",
+                (foreign.decode(), hashlib.sha256(foreign).hexdigest()),
+            )
+        said = driver.order(goal=1)["said"]
+        assert (said["state"], said["tasks"][0]["attempt"]) == ("complete", "1.3")
+        [told] = driver.store.rows("SELECT report FROM attempts WHERE number = 2")
+        assert "record of another version of Holdfast" in told["report"]
+        with sqlite3.connect(driver.home / "holdfast.db") as store:
+            store.execute("""UPDATE tasks SET spec = '{"key": 7}'""")
+        shown = Cli(repo, {"HOLDFAST_HOME": str(driver.home)})("goal", "show", "1", "--json")
+        assert (shown.code, shown.result["code"]) == (2, "corrupt")
+        assert "the version that wrote it" in shown.result["hint"]

@@ -21,6 +21,7 @@ from holdfast.context.history import (
     evidence,
 )
 from holdfast.context.words import forms, root
+from holdfast.engine.library import known_changes, known_map
 from holdfast.errors import Unavailable
 from holdfast.worker import library
 from holdfast.worker.library import read_history
@@ -189,6 +190,19 @@ def test_a_history_is_read_once_redacted_and_bounded(
         assert read_history(w.engine, repository, "", redact) == ()
     for file in tmp_path.glob("holdfast.db*"):
         assert b"hunter2" not in file.read_bytes()
+
+
+def test_what_another_version_remembered_is_read_anew(tmp_path: Path, folder: Path) -> None:
+    head = commit(folder, "say more", "a")
+    repository = Repository.open(folder)
+    with world(tmp_path) as w:
+        for foreign in (b"\xc1", b"\x81\xa1a\x01", b""):
+            w.engine.call(lambda tx, old: tx.run("map.put", tree=head, map=old), foreign)
+            known = read_history(w.engine, repository, head, str)
+            assert known == (Change(said=("say", "more"), paths=("a",)),)
+            assert w.engine.read(known_changes, head) == known, "and remembered in its place"
+            w.engine.call(lambda tx, old: tx.run("map.put", tree=head, map=old), foreign)
+            assert w.engine.read(known_map, head) is None
 
 
 def test_a_shallow_clone_tells_what_it_has_and_a_commit_that_is_not_there_is_unavailable(

@@ -1,5 +1,6 @@
 """Prices: exact integers that equal a calculation by hand, and no price where none is known."""
 
+import importlib.util
 import re
 import tomllib
 from decimal import Decimal
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.adapters.models import PROVIDERS, prices
 from holdfast.adapters.models.prices import Price, cost_nusd, price, table_date, unpriced
 from holdfast.domain.ports import Usage
 from holdfast.errors import Refused
@@ -21,6 +23,59 @@ def known(model: str, prices_file: Path | None = None) -> Price:
 def test_the_shipped_table_is_dated_and_every_row_of_it_can_be_read() -> None:
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", table_date())
     assert known("openai:gpt-5-mini").usd_in == Decimal("0.25")
+
+
+def test_the_shipped_table_is_what_its_script_makes_of_the_pinned_package() -> None:
+    path = Path(__file__).parents[2] / "scripts/generate_prices.py"
+    spec = importlib.util.spec_from_file_location("generate_prices", path)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    made = script.table()
+    assert made == prices._shipped(), "run scripts/generate_prices.py"
+    rows = prices._parse(made, "prices.toml")
+    assert len(rows) > 3_000
+    assert all(price(name) == row for name, row in rows.items() if name.startswith("mistral:"))
+    assert not script.SOURCES.keys() - set(PROVIDERS)
+
+
+@pytest.mark.parametrize(
+    ("model", "usd"),
+    [  # in, out, cached, written; copied by hand from the package's data
+        ("google:gemini-2.5-flash", "0.3 2.5 0.03 0.3"),
+        ("mistral:mistral-small-latest", "0.15 0.6 0.015 0.15"),
+        ("groq:llama-3.3-70b-versatile", "0.59 0.79 0.59 0.59"),
+        ("deepseek:deepseek-chat", "0.27 1.1 0.07 0.27"),
+        ("cohere:command-r-08-2024", "0.15 0.6 0.15 0.15"),
+        ("xai:grok-3", "3 15 0.75 3"),
+        ("bedrock:us.anthropic.claude-sonnet-4-20250514-v1:0", "3 15 0.3 3.75"),
+        ("openrouter:openai/gpt-oss-120b", "0.1 0.5 0.1 0.1"),
+        ("together:meta-llama/Llama-3.3-70B-Instruct-Turbo", "0.88 0.88 0.88 0.88"),
+        ("openai-responses:gpt-5", "1.25 10 0.125 1.25"),
+        ("anthropic:claude-sonnet-4-5-20250929", "3 15 0.3 3.75"),
+    ],
+)
+def test_every_kind_of_provider_has_its_prices(model: str, usd: str) -> None:
+    row = known(model)
+    columns = (row.usd_in, row.usd_out, row.usd_cached, row.usd_written)
+    assert columns == tuple(Decimal(value) for value in usd.split())
+
+
+def test_a_price_that_depends_on_the_hour_is_the_dearest_of_the_day() -> None:
+    assert known("deepseek:deepseek-v4-flash").usd_in == Decimal("0.3")  # half of it by night
+
+
+def test_a_dated_name_has_its_own_price_or_that_of_the_undated() -> None:
+    assert known("openai:gpt-4o-2024-05-13").usd_in == Decimal(5)
+    assert known("openai:gpt-4o").usd_in == Decimal("2.5")
+    assert known("openai:gpt-4o-2031-01-31") == known("openai:gpt-4o")
+    assert price("openai:gpt-4o-turbo") is None
+
+
+def test_a_name_that_would_reach_into_another_row_has_no_price() -> None:
+    for name in ('x" = {}\n"openai:gpt-5', "openai:", "openai:gpt-5\n", "date", ""):
+        assert price(name) is None
 
 
 def test_a_cost_equals_the_calculation_by_hand() -> None:

@@ -12,8 +12,11 @@ from dataclasses import dataclass
 
 from holdfast.errors import ModelError
 
-# What another model may well do although this one cannot: it is away, spent, or not for this key.
-_ELSEWHERE = frozenset({"quota_exhausted", "not_allowed", "unknown_model", "bad_endpoint"})
+# What another model may well do although this one cannot: it is spent, not for this key, or has its
+# own idea of what may be said. Final for this model, whoever asks again.
+_ELSEWHERE = frozenset(
+    {"quota_exhausted", "not_allowed", "unknown_model", "bad_endpoint", "content_filter"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)

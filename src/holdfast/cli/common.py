@@ -14,7 +14,7 @@ from holdfast.cli import look
 from holdfast.cli.console import Console, lively
 from holdfast.config import load
 from holdfast.domain.ports import Progress, Sink
-from holdfast.errors import NotFound, Refused
+from holdfast.errors import Corrupt, NotFound, Refused
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -51,7 +51,9 @@ def opened(
     quiet: bool = False,
 ) -> Iterator[App]:
     """The app for the place that the flags name; refuses where no store is, unless one is made."""
-    from holdfast.app import STORE_NAME, build  # a tenth of a second, which `--help` does not need
+    from msgspec import MsgspecError  # all three: a tenth of a second, which `--help` does not need
+
+    from holdfast.app import STORE_NAME, build
     from holdfast.app.goals import home_for
 
     start = Path(arguments.repo).expanduser()
@@ -64,6 +66,11 @@ def opened(
     app = build(settings, home=home, sink=_sink(console, quiet))
     try:
         yield app
+    except MsgspecError as error:
+        raise Corrupt(
+            f"a record of {home / STORE_NAME} cannot be read by this version of Holdfast: {error}",
+            hint="use the version that wrote it; holdfast check tells whether it is damaged",
+        ) from error
     finally:
         app.close()
 

@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     flags = {
         name: getattr(arguments, name)
         for name in ("budget_usd", "budget_tokens", "max_turns", "slots", "agent_planning")
-    } | dict(map(_model, arguments.model))
+    } | _models(arguments.model)
     with opened(arguments, console, must_exist=False, flags=flags) as app:
         settings = app.settings
         wish = Wish(
@@ -105,6 +105,21 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             result = work(app, goal, resumed=False)
         show_result(console, result)
         return EXIT[result["outcome"]]
+
+
+def _models(said: list[str]) -> dict[str, str]:
+    """The settings that every `--model` gives; two for the same tasks are refused."""
+    found: dict[str, str] = {}
+    for setting, models in map(_model, said):
+        if setting in found:
+            both = f"{found[setting]},{models}"
+            tier = setting.removeprefix("model").removeprefix("_")
+            raise Refused(
+                f"--model is given twice for {f'the tier {tier}' if tier else 'all tasks'}",
+                hint=f"a chain is one: --model {f'{tier}={both}' if tier else both}",
+            )
+        found[setting] = models
+    return found
 
 
 def _model(said: str) -> tuple[str, str]:

@@ -6,7 +6,10 @@ redacted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
 
 from holdfast.context import retrieve
 from holdfast.context.codemap import (
@@ -23,6 +26,7 @@ from holdfast.domain.model import Outcome
 from holdfast.engine.rows import spec_of
 from holdfast.store import Row, Tx
 
+T = TypeVar("T")
 MAPS_KEPT = 40  # of trees, and of commits with their history
 
 
@@ -49,7 +53,7 @@ def remember_end(tx: Tx, task: Row, attempt: int, outcome: Outcome) -> None:
 
 def known_map(tx: Tx, tree: str) -> CodeMap | None:
     row = tx.one("map.get", tree=tree)
-    return None if row is None else decode_map(row["map"])
+    return None if row is None else _readable(decode_map, row["map"])
 
 
 def known_facts(tx: Tx, blobs: Sequence[str]) -> dict[str, Facts]:
@@ -57,8 +61,9 @@ def known_facts(tx: Tx, blobs: Sequence[str]) -> dict[str, Facts]:
     found = {}
     for blob in blobs:
         row = tx.one("file.facts", blob=blob)
-        if row is not None:
-            found[blob] = decode_facts(row["facts"])
+        facts = None if row is None else _readable(decode_facts, row["facts"])
+        if facts is not None:
+            found[blob] = facts
     return found
 
 
@@ -78,10 +83,18 @@ def store_map(tx: Tx, tree: str, code: CodeMap) -> None:
 def known_changes(tx: Tx, commit: str) -> tuple[Change, ...] | None:
     """What a commit and those before it changed; they are kept beside the maps, by git's id."""
     row = tx.one("map.get", tree=commit)
-    return None if row is None else decode_changes(row["map"])
+    return None if row is None else _readable(decode_changes, row["map"])
 
 
 def store_changes(tx: Tx, commit: str, known: Sequence[Change]) -> None:
     """Remember what led to a commit; only the newest few are kept. Idempotent."""
     tx.run("map.put", tree=commit, map=encode_changes(known))
     tx.run("map.forget", kept=MAPS_KEPT)
+
+
+def _readable(decode: Callable[[bytes], T | None], content: bytes) -> T | None:
+    """What is remembered; None where another version of this program wrote it: it is made anew."""
+    try:
+        return decode(content)
+    except msgspec.MsgspecError:
+        return None

@@ -83,6 +83,9 @@ async def _perform(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]
         return await _fail(shop, claim, "transient", error.code, str(error)), None
     except HoldfastError as error:
         return await _fail(shop, claim, "policy", error.code, str(error)), None
+    except msgspec.MsgspecError as error:  # of the take's record: a fresh one needs none of it
+        detail = f"a record of another version of Holdfast cannot be read: {error}"
+        return await _fail(shop, claim, "logic", "divergence", detail), None
     except Exception as error:  # a bug, ours or a tool's: the goal ends with the evidence
         return await _fail(shop, claim, "unknown", "crashed", _where(error)), None
     decision = await _settle(shop, claim, repository, workspace, outcome)

@@ -113,6 +113,7 @@ class Workshop:
                 redact=self.redact,
                 timeout_s=self.settings.model_s,
                 prices_file=self.prices_file,
+                stream=self.settings.stream,
             )
         return self._models[name]
 

@@ -34,11 +34,13 @@ def resolve(
     redact: Callable[[str], str],
     timeout_s: float,
     prices_file: Path | None = None,
+    stream: bool = True,
 ) -> Model:
     """The model that `spec` names: `openai:NAME`, `ollama:NAME` (may hold colons), `scripted:FILE`.
 
     `environ` gives the providers' keys and addresses under the names they are known by, such as
-    `OPENAI_API_KEY`, `ANTHROPIC_BASE_URL` and `OLLAMA_HOST`. `timeout_s` bounds one whole reply.
+    `OPENAI_API_KEY`, `ANTHROPIC_BASE_URL` and `OLLAMA_HOST`. `timeout_s` bounds one whole reply,
+    which comes in pieces unless `stream` is off.
     Raises `Refused`; reaches nothing (`probe` does).
     """
     provider, _, model = spec.partition(":")
@@ -47,7 +49,8 @@ def resolve(
     if not model:
         hint = f"such as {_EXAMPLES.get(provider, provider + ':NAME')}"
         raise Refused(f"{spec!r} names no model", hint=hint)
-    given = Given(redact=redact, timeout_s=timeout_s, price=price(spec, prices_file))
+    known = price(spec, prices_file)
+    given = Given(redact=redact, timeout_s=timeout_s, price=known, stream=stream)
     # Imported on use: each provider's library costs up to a second, and one is needed.
     if provider == "scripted":
         from holdfast.adapters.models.scripted import ScriptedModel  # noqa: PLC0415  see above

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, TypedDict
 
 import httpx2
-from pydantic_ai.direct import model_request_stream
+from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.exceptions import (
     ModelAPIError,
     ModelConnectionError,
@@ -57,6 +57,14 @@ _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_CHARS_MAX = 64
 
 
+class _Asked(TypedDict):
+    """What pydantic-ai is asked with, in one piece or as a stream."""
+
+    messages: list[ModelMessage]
+    model_settings: ModelSettings
+    model_request_parameters: ModelRequestParameters
+
+
 class DirectModel:
     """Completes requests over one of pydantic-ai's models; `complete` of `domain.ports.Model`.
 
@@ -75,6 +83,7 @@ class DirectModel:
         redact: Callable[[str], str],
         timeout_s: float,
         price: Price | None,
+        stream: bool,
         settings: ModelSettings | None = None,
         takes_temperature: bool = True,
         empty_turns: bool = True,
@@ -85,26 +94,18 @@ class DirectModel:
         self._redact = redact
         self._timeout_s = timeout_s
         self._price = price
+        self._ask = self._streamed if stream else self._whole
         self._own = settings or ModelSettings()
         self._takes_temperature = takes_temperature
         self._empty_text = "" if empty_turns else EMPTY_TURN
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         assert request.model == self.name.partition(":")[2], "one adapter speaks to one model"
-        asked = model_request_stream(
-            self._wire,
-            list(_messages(request.messages, self._empty_text)),
-            model_settings=self._settings(request),
-            model_request_parameters=_parameters(request),
-        )
         async with transport.deadline(
             self._timeout_s, endpoint=self._endpoint, redact=self._redact
         ):
             try:
-                async with asked as stream:
-                    async for _ in stream:
-                        pass
-                    response = stream.get()
+                response = await self._ask(request)
             # The block only decodes what the endpoint sent: whatever it raises is about that.
             except Exception as error:
                 raise self._failure(error) from error
@@ -113,6 +114,22 @@ class DirectModel:
         ):
             raise failures.cut("the stream ended before the model was done")
         return seal(_draft(response), request, price=self._price, redact=self._redact)
+
+    async def _streamed(self, request: ModelRequest) -> ModelResponse:
+        async with model_request_stream(self._wire, **self._asked(request)) as stream:
+            async for _ in stream:
+                pass
+            return stream.get()
+
+    async def _whole(self, request: ModelRequest) -> ModelResponse:
+        return await model_request(self._wire, **self._asked(request))
+
+    def _asked(self, request: ModelRequest) -> _Asked:
+        return _Asked(
+            messages=list(_messages(request.messages, self._empty_text)),
+            model_settings=self._settings(request),
+            model_request_parameters=_parameters(request),
+        )
 
     def _settings(self, request: ModelRequest) -> ModelSettings:
         settings = self._own.copy()

@@ -58,6 +58,7 @@ class OllamaModel:
         redact: Callable[[str], str],
         timeout_s: float,
         price: Price | None,
+        stream: bool,
     ) -> None:
         self.name = f"ollama:{model}"
         # `num_ctx` of every chat; None until the server was asked, by a probe or a first call.
@@ -67,6 +68,7 @@ class OllamaModel:
         self._redact = redact
         self._timeout_s = timeout_s
         self._price = price
+        self._stream = stream
         self._client = transport.open_client(self._endpoint, timeout_s=timeout_s)
 
     async def probe(self) -> None:
@@ -105,7 +107,7 @@ class OllamaModel:
         ):
             window = await self._window()
             self._check_size(request, window)
-            body = chat_body(request, num_ctx=window)
+            body = chat_body(request, num_ctx=window, stream=self._stream)
             async with self._client.stream("POST", "/api/chat", json=body) as response:
                 if response.status_code != 200:
                     raise failures.refused_by_server(
@@ -156,7 +158,7 @@ class OllamaModel:
         return self.context_tokens
 
 
-def chat_body(request: ModelRequest, *, num_ctx: int) -> dict[str, Any]:
+def chat_body(request: ModelRequest, *, num_ctx: int, stream: bool = True) -> dict[str, Any]:
     """The body of `/api/chat` for a canonical request."""
     options: dict[str, Any] = {"num_ctx": num_ctx}
     if request.temperature is not None:
@@ -168,7 +170,7 @@ def chat_body(request: ModelRequest, *, num_ctx: int) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [_message(message) for message in request.messages],
-        "stream": True,
+        "stream": stream,
         "options": options,
     }
     if request.tools:

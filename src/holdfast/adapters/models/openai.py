@@ -29,7 +29,8 @@ class OpenAICompatibleModel(ListedModel):
         key = at.key or transport.NO_KEY
         headers = {"Authorization": f"Bearer {key}"}
         self._client = transport.open_client(at.url, timeout_s=given["timeout_s"], headers=headers)
-        self._client.event_hooks["response"].append(_stream_whole_replies)
+        if given["stream"]:
+            self._client.event_hooks["response"].append(_stream_whole_replies)
         sdk = AsyncOpenAI(base_url=at.url, api_key=key, http_client=self._client, max_retries=0)
         chat = OpenAIChatModel(
             model,

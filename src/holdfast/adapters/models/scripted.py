@@ -28,7 +28,9 @@ class ScriptedModel:
         redact: Callable[[str], str],
         timeout_s: float,
         price: Price | None,
+        stream: bool,
     ) -> None:
+        del stream  # a script has no wire
         script = load_script(path)
         self.name = f"scripted:{path}"
         self.context_tokens: int | None = script.context_tokens
