@@ -19,7 +19,7 @@ TABLES: set[str] = {"lang/table.py"}
 
 # Lines of each package (decision 16), near what it has: to grow past it is to decide so.
 LINES_MAX = {
-    "adapters": 6_300,
+    "adapters": 6_350,
     "agent": 3_750,
     "app": 1_300,
     "cli": 3_400,

@@ -32,7 +32,7 @@ from holdfast.engine.steering import INDEX, IndexPage, get_index, steers_of
 from holdfast.engine.undo import trees_to_undo
 from holdfast.errors import Corrupt, Refused, Unavailable
 from holdfast.store import Tx
-from holdfast.worker.library import read_history, read_tree, redacted_names
+from holdfast.worker.library import read_history, read_tree, redacted, shown_names
 from holdfast.worker.summaries import MODES as SUMMARIES
 from holdfast.worker.summaries import Summaries
 from holdfast.worker.workshop import Workshop
@@ -109,17 +109,18 @@ def _surroundings(
     if claim.fence.take > 1:
         before = shop.engine.read(last_report, claim.fence.task, before=claim.fence.attempt)
     names = repository.files(base_tree)
-    there = frozenset(names)
+    named = zip(shown_names(names, shop.redact), names, strict=True)
+    there = {**dict(named), **dict(zip(names, names, strict=True))}
 
     def read(path: str) -> str | None:  # a name git has not told is never a question to git
-        content = repository.blob(base_tree, path) if path in there else None
+        content = repository.blob(base_tree, there[path]) if path in there else None
         if content is None or b"\0" in content[:8192]:
             return None
         return shop.redact(content.decode(errors="replace"))
 
     def find(source: str) -> str | None:
-        named = _TASK.fullmatch(source)
-        return shop.engine.read(answer_of, int(named.group(1))) if named else read(source)
+        task = _TASK.fullmatch(source)
+        return shop.engine.read(answer_of, int(task.group(1))) if task else read(source)
 
     rules = _rules(shop, claim, options, summaries)
     steers = _with_manual(
@@ -130,7 +131,7 @@ def _surroundings(
     asks = claim.spec.kind in ("agent", "model")
     rejected = shop.engine.read(_rejected, claim) if claim.spec.kind == "plan" else ()
     return Surroundings(
-        files=redacted_names(names, shop.redact),
+        files=redacted(names, shop.redact),
         read=read,
         related=[
             Related(
