@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from holdfast.adapters.repository import Repository
 from holdfast.adapters.scanner import Scanner
-<<<<<<< HEAD
+from holdfast.adapters.tools.paths import shown
 from holdfast.context.codemap import (
     DEFINERS_MAX,
     CodeMap,
@@ -26,10 +26,6 @@ from holdfast.context.codemap import (
     build,
     decode_facts,
 )
-=======
-from holdfast.adapters.tools.paths import shown
-from holdfast.context.codemap import DEFINERS_MAX, CodeMap, Facts, Scanned, build
->>>>>>> main
 from holdfast.context.history import COMMITS_MAX, HISTORY_BYTES_MAX, Change, changes
 from holdfast.engine import Engine
 from holdfast.engine.library import (
