@@ -83,7 +83,7 @@ class DirectModel:
         redact: Callable[[str], str],
         timeout_s: float,
         price: Price | None,
-        stream: bool,
+        stream: bool = True,
         settings: ModelSettings | None = None,
         takes_temperature: bool = True,
         empty_turns: bool = True,
