@@ -127,4 +127,7 @@ def _model(said: str) -> tuple[str, str]:
     tier, equals, models = said.partition("=")
     if equals and tier in get_args(Tier):
         return ("model" if tier == "unknown" else f"model_{tier}"), models
+    if equals and ":" not in tier:
+        tiers = ", ".join(get_args(Tier))
+        raise Refused(f"{tier!r} in --model {said} is no tier", hint=f"the tiers are {tiers}")
     return "model", said
