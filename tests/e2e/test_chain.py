@@ -243,7 +243,7 @@ def test_a_tier_that_does_not_exist_is_refused_with_those_that_do(repo: Path) ->
     done = Cli(repo)("run", "Do it", "--model", "hard=ollama:x", "--json")
     assert (done.code, done.result["hint"]) == (
         2,
-        "the tiers are trivial, standard, complex, unknown",
+        "one of trivial, standard, complex, unknown",
     )
 
 
