@@ -8,7 +8,7 @@ attempt would get. Deterministic: the same store, tree and settings give the sam
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -16,13 +16,13 @@ from holdfast.adapters.repository import Repository
 from holdfast.agent.briefing import Conflict, Related, Surroundings, brief, reflection
 from holdfast.config import Settings
 from holdfast.context.bundle import ORDERS, Bundle, Candidate, ItemKind, Rules
-from holdfast.context.codemap import outline, relevant
+from holdfast.context.codemap import CodeMap, affordable, outline, relevant
 from holdfast.context.history import by_history, evidence
 from holdfast.context.limits import bundle_tokens, conversation_tokens
 from holdfast.context.retrieve import Hit, diverse, fused, newest, search, search_files
 from holdfast.context.rules import rules_of
 from holdfast.context.steer import Steer
-from holdfast.context.tokens import counter
+from holdfast.context.tokens import count_tokens, counter
 from holdfast.context.words import terms
 from holdfast.domain.model import Claim, ContextOptions
 from holdfast.engine.listing import plan_specs
@@ -323,23 +323,21 @@ def _map(
     hidden: Collection[str],
 ) -> list[Candidate]:
     code = read_tree(shop.engine, repository, tree, shop.redact)
-    reason = "files nearest to the task, by words, definitions, mentions and earlier commits"
+    reason = (
+        "files nearest to the task for what they take to show, "
+        "by words, definitions, mentions and earlier commits"
+    )
     try:
         known = read_history(shop.engine, repository, claim.base_commit, shop.redact)
     except Unavailable as error:
         known, reason = (), f"{reason} (none: {error})"
     scores = shop.engine.read(search_files, query, among=frozenset(code.blobs))
     found = relevant(code, scores, query, changed=by_history(known, query))
-    ranked = [path for path, _ in found if path not in hidden][:FILES_SHOWN]
-    if not ranked:
+    ranked = [pair for pair in found if pair[0] not in hidden][:FILES_SHOWN]
+    entries = shown(repository, code, ranked, query, shop.redact)
+    if not entries:
         return []
-    blob_of = dict(zip(code.paths, code.blobs, strict=True))
-    contents = repository.contents([blob_of[path] for path in ranked])
-    parts = []
-    for path, content in zip(ranked, contents, strict=True):
-        text = shop.redact(content.decode(errors="replace"))
-        parts.append(f"{path}\n{_indented(outline(path, text, query))}")
-    told = [evidence(known, query, path) for path in ranked[:FILES_EXPLAINED]]
+    told = [evidence(known, query, path) for path, _ in entries[:FILES_EXPLAINED]]
     because = "; ".join(filter(None, told))
     return [
         Candidate(
@@ -348,9 +346,30 @@ def _map(
             reason=f"{reason}; changed by commits that speak of it: {because}"
             if because
             else reason,
-            text="\n".join(parts),
+            text="\n".join(entry for _, entry in entries),
         )
     ]
+
+
+def shown(
+    repository: Repository,
+    code: CodeMap,
+    ranked: Sequence[tuple[str, float]],
+    query: str,
+    redact: Callable[[str], str],
+) -> list[tuple[str, str]]:
+    """What a map says of files with their scores, as (path, entry), in the order of showing."""
+    if not ranked:
+        return []
+    blob_of = dict(zip(code.paths, code.blobs, strict=True))
+    contents = repository.contents([blob_of[path] for path, _ in ranked])
+    entries = {}
+    for (path, _), content in zip(ranked, contents, strict=True):
+        text = redact(content.decode(errors="replace"))
+        entries[path] = f"{path}\n{_indented(outline(path, text, query))}"
+    # Counted in pieces whatever counts the budget: a map's order is no matter of a vocabulary.
+    sizes = {path: count_tokens(entry) for path, entry in entries.items()}
+    return [(path, entries[path]) for path in affordable(ranked, sizes)]
 
 
 def _indented(text: str) -> str:
