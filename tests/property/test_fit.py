@@ -237,6 +237,16 @@ def test_the_index_is_first_and_capped() -> None:
     assert text.index("a index") < text.index("a pin")
 
 
+@pytest.mark.parametrize("fenced", [False, True])
+@pytest.mark.parametrize("kind", ["index", "pin"])
+def test_what_a_person_wrote_or_chose_is_never_left_out_for_its_endless_first_line(
+    kind: str, fenced: bool
+) -> None:
+    page = item(kind, "word " * 20_000)
+    _, (found,) = fit("h", [page], budget_tokens=400, rules=Rules(fenced=fenced))
+    assert (found.fate, found.tokens > 100) == ("cut", True)
+
+
 def test_the_named_order_serves_dependencies_before_pins() -> None:
     page = "\n".join("some words here" for _ in range(300))
     both = [item("pin", page), item("requires", page)]
