@@ -323,10 +323,7 @@ def _map(
     hidden: Collection[str],
 ) -> list[Candidate]:
     code = read_tree(shop.engine, repository, tree, shop.redact)
-    reason = (
-        "files nearest to the task for what they take to show, "
-        "by words, definitions, mentions and earlier commits"
-    )
+    reason = "files near the task and short, by words, definitions, mentions and earlier commits"
     try:
         known = read_history(shop.engine, repository, claim.base_commit, shop.redact)
     except Unavailable as error:
@@ -359,8 +356,6 @@ def shown(
     redact: Callable[[str], str],
 ) -> list[tuple[str, str]]:
     """What a map says of files with their scores, as (path, entry), in the order of showing."""
-    if not ranked:
-        return []
     blob_of = dict(zip(code.paths, code.blobs, strict=True))
     contents = repository.contents([blob_of[path] for path, _ in ranked])
     entries = {}
