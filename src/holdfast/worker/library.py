@@ -40,24 +40,30 @@ from holdfast.engine.library import (
 FILES_MAX = 20_000
 FILE_BYTES_MAX = 400_000
 BATCH = 200
-BATCH_BYTES = 8_000_000
+BATCH_BYTES = 2_000_000
+AHEAD = 2  # batches that are read before they are wanted, and scanned; one more is being stored
 HELD_BYTES_MAX = 64_000_000  # of source, whose facts take about four times that in memory
 T = TypeVar("T")
 U = TypeVar("U")
 
 
 def read_tree(
-    engine: Engine, repository: Repository, tree: str, redact: Callable[[str], str]
+    engine: Engine,
+    repository: Repository,
+    tree: str,
+    redact: Callable[[str], str],
+    heard: Callable[[int, int], None] = lambda read, of: None,
 ) -> CodeMap:
     """The map of a tree, made and indexed if it is not known yet. Idempotent.
 
+    On the way `heard` is told again and again how many files are read, and of how many.
     Binary files, links, files over `FILE_BYTES_MAX` and those past `FILES_MAX` are left out.
     """
     known = engine.read(known_map, tree)
     if known is not None:
         return known
     with _uncollected():
-        code = _made(engine, repository, tree, redact)
+        code = _made(engine, repository, tree, redact, heard)
         engine.call(store_map, tree, code)
     return code
 
@@ -76,7 +82,11 @@ def _uncollected() -> Iterator[None]:
 
 
 def _made(
-    engine: Engine, repository: Repository, tree: str, redact: Callable[[str], str]
+    engine: Engine,
+    repository: Repository,
+    tree: str,
+    redact: Callable[[str], str],
+    heard: Callable[[int, int], None],
 ) -> CodeMap:
     """The map of a tree that is not known yet; its files are indexed on the way."""
     found = [
@@ -91,6 +101,7 @@ def _made(
     for known_now in _indexed(engine, repository, list(_batches(sizes)), path_of, redact):
         for blob, each in known_now.items():
             facts[blob] = each if small else Facts(defines=each.defines, mentions={})
+        heard(len(facts), len(sizes))
     if not small:
         # Names that nobody or everybody defines lead nowhere: most that is mentioned is not kept.
         definers = Counter(name for each in facts.values() for name in each.defines)
@@ -170,7 +181,7 @@ def _ahead(pool: Executor, work: Callable[[T], U], items: Iterable[T]) -> Iterat
     waiting: deque[Future[U]] = deque()
     for item in items:
         waiting.append(pool.submit(work, item))
-        if len(waiting) == 2:
+        if len(waiting) == AHEAD:
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
