@@ -25,6 +25,7 @@ from holdfast.context.codemap import (
     Scanned,
     build,
     decode_facts,
+    named,
 )
 from holdfast.context.history import COMMITS_MAX, HISTORY_BYTES_MAX, Change, changes
 from holdfast.engine import Engine
@@ -98,9 +99,11 @@ def _made(
     sizes = {blob: size for _, blob, size in found}
     small = sum(sizes.values()) <= HELD_BYTES_MAX
     facts: dict[str, Facts] = {}
+    names: dict[str, list[str]] = {}
     for known_now in _indexed(engine, repository, list(_batches(sizes)), path_of, redact):
         for blob, each in known_now.items():
             facts[blob] = each if small else Facts(defines=each.defines, mentions={})
+            names[blob] = named(each)
         heard(len(facts), len(sizes))
     if not small:
         # Names that nobody or everybody defines lead nowhere: most that is mentioned is not kept.
@@ -110,7 +113,7 @@ def _made(
             for blob, each in engine.read(known_facts, batch).items():
                 told = {telling[name]: n for name, n in each.mentions.items() if name in telling}
                 facts[blob] = Facts(defines=facts[blob].defines, mentions=told)
-    return build((path, blob, facts[blob]) for path, blob in entries)
+    return build(((path, blob, facts[blob]) for path, blob in entries), names)
 
 
 def read_history(
