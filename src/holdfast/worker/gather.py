@@ -33,7 +33,7 @@ from holdfast.engine.steering import INDEX, IndexPage, get_index, steers_of
 from holdfast.engine.undo import trees_to_undo
 from holdfast.errors import Corrupt, Refused, Unavailable
 from holdfast.store import Tx
-from holdfast.worker.library import read_history, read_tree, redacted, shown_names
+from holdfast.worker.library import read_history, read_tree, redacted, shown_names, uncollected
 from holdfast.worker.summaries import MODES as SUMMARIES
 from holdfast.worker.summaries import Summaries
 from holdfast.worker.workshop import Workshop
@@ -361,9 +361,10 @@ def shown(
     blob_of = dict(zip(code.paths, code.blobs, strict=True))
     contents = repository.contents([blob_of[path] for path, _ in ranked])
     entries = {}
-    for (path, _), content in zip(ranked, contents, strict=True):
-        text = redact(content.decode(errors="replace"))
-        entries[path] = f"{path}\n{_indented(outline(path, text, query))}"
+    with uncollected():
+        for (path, _), content in zip(ranked, contents, strict=True):
+            text = redact(content.decode(errors="replace"))
+            entries[path] = f"{path}\n{_indented(outline(path, text, query))}"
     # Counted in pieces whatever counts the budget: a map's order is no matter of a vocabulary.
     sizes = {path: count_tokens(entry) for path, entry in entries.items()}
     return [(path, entries[path]) for path in affordable(ranked, sizes)]

@@ -63,16 +63,16 @@ def read_tree(
     known = engine.read(known_map, tree)
     if known is not None:
         return known
-    with _uncollected():
+    with uncollected():
         code = _made(engine, repository, tree, redact, heard)
         engine.call(store_map, tree, code)
     return code
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the collector of cycles: there are none, and it would walk the facts for them again
-    and again, a sixth of the whole time for 5,000 files."""
+def uncollected() -> Iterator[None]:
+    """Without the collector of cycles: facts and syntax trees have none, and it would walk them for
+    some again and again, a sixth of the time."""
     collects = gc.isenabled()
     gc.disable()
     try:
