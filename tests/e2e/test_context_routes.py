@@ -159,9 +159,17 @@ def test_a_bad_link_is_told_in_the_one_error_shape(server: Server, link: Any, co
         ("GET", "/context/links/one", None, 400),
         ("GET", "/context/links/9999999999999999999999", None, 400),
         ("GET", "/context/links/1.0", None, 400),
+        ("GET", "/context/links/%D9%A1", None, 400),
+        ("GET", "/context/links/%EF%BC%91", None, 400),
         ("GET", "/context/links/99", None, 404),
         ("POST", "/tasks/1/context/approve", {"pins": [99]}, 404),
         ("GET", "/context/links/1?x=1", None, 400),
+        ("GET", "/context/diff?left=1.1&left=2.1&right=2.1", None, 400),
+        ("POST", "/context/links?from_id=4&to_id=1&kind=refers", None, 400),
+        ("POST", "/tasks/1/context/preview?k=1", {}, 400),
+        ("POST", "/tasks/1/context/preview", {"manual": [99]}, 404),
+        ("POST", "/tasks/1/context/preview", {"manual": ["task " + "9" * 9000]}, 400),
+        ("POST", "/run", {"title": "x", "options": {"manual": [99]}}, 404),
         ("POST", "/tasks/99/context/preview", {}, 404),
         ("POST", "/tasks/1/context/preview", {"k": -1}, 400),
         ("POST", "/tasks/1/context/preview", {"k": "many"}, 400),
@@ -193,7 +201,8 @@ def test_malformed_input_is_the_callers_error_and_never_ours(
 
 def test_pages_of_others_and_other_names_of_this_machine_are_turned_away(server: Server) -> None:
     link = {"from_id": 4, "to_id": 2, "kind": "refers"}
-    assert server.ask("POST", "/context/links", link, origin="http://evil.example")[0] == 403
+    for other in ("http://evil.example", "null", "http://[::1", f"http://localhost:{server.port}"):
+        assert server.ask("POST", "/context/links", link, origin=other)[0] == 403
     assert server.ask("GET", "/context/links/1", host="evil.example")[0] == 421
     form = json.dumps(link).encode()
     assert server.ask("POST", "/context/links", form, content_type="text/plain")[0] == 415
@@ -234,6 +243,24 @@ def test_a_preview_is_what_the_executor_used_and_its_options_try_others(server: 
     )
     assert (both["options"]["include_plan"], both["options"]["k"]) == (False, 0)
     assert not [one for one in nested["items"] if one["fate"] != "out" and "BM25" in one["reason"]]
+
+
+def test_a_preview_is_the_same_in_any_process_and_comes_true(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", FILES)
+    model = write_script(tmp_path / "script.json", {"rules": RULES})
+    (tmp_path / "plan.toml").write_text(PLAN)
+    cli = Cli(repo, environ={"HOLDFAST_MODEL": model, "HOLDFAST_CONTEXT": "curated"})
+    cli("run", "Look after the pool", "--plan", str(tmp_path / "plan.toml"), "--review")
+    places: tuple[dict[str, str], ...] = (
+        {"PYTHONHASHSEED": "1", "TZ": "Asia/Tokyo", "LC_ALL": "C"},
+        {"PYTHONHASHSEED": "2", "LC_ALL": "C.UTF-8", "COLUMNS": "20"},
+    )
+    seen = [cli("context", "preview", "1", "--json", environ=where).out for where in places]
+    assert seen[0] == seen[1]
+    assert cli("plan", "approve", "1").code == 0
+    assert cli("resume").code == 5
+    used = cli.store.one("SELECT prompt_hash FROM runs WHERE task_id = 1")
+    assert used == json.loads(seen[0])["sha256"]
 
 
 def test_an_approval_holds_with_author_time_and_reason(server: Server) -> None:

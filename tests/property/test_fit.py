@@ -75,6 +75,8 @@ def test_a_bundle_is_never_over_budget_by_a_real_tokenizer(
         assert text[item.at : item.at + item.chars].startswith("## " if item.chars else "")
     assert len(items) == len(candidates), "every candidate is explained"
     assert all((item.fate == "out") == (item.tokens == 0) for item in items)
+    assert all(("; left out: " in item.reason) >= (item.fate == "out") for item in items)
+    assert all(item.tokens <= item.of_tokens for item in items if item.tokens)
 
 
 @settings(max_examples=100, deadline=None)
@@ -146,6 +148,18 @@ def item(kind: str, text: str, **more: object) -> Candidate:
 def test_headings_count_against_the_budget() -> None:
     text, _ = fit("h", [item("file", "word " * 500)], budget_tokens=50)
     assert count_tokens(text) <= 50
+
+
+@settings(max_examples=50, deadline=None)
+@given(CANDIDATES, st.integers(20, 900), RULES)
+def test_a_counter_whose_parts_do_not_add_up_is_kept_to_all_the_same(
+    candidates: list[Candidate], budget: int, rules: Rules
+) -> None:
+    def count(text: str) -> int:
+        return count_tokens(text) + text.count("##") ** 2
+
+    text, _ = fit(HEAD, candidates, budget_tokens=budget, rules=rules, count=count)
+    assert count(text) <= budget
 
 
 def test_a_big_tier_does_not_starve_the_ones_below_it() -> None:

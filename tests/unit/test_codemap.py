@@ -2,16 +2,22 @@
 
 import gc
 import subprocess
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from context_world import world
 from holdfast.adapters import scanner
 from holdfast.adapters.repository import Repository
 from holdfast.context.codemap import (
+    TOKEN_PRICE,
     Facts,
+    affordable,
     build,
     decode_map,
     encode_map,
@@ -24,6 +30,7 @@ from holdfast.context.words import tokens
 from holdfast.engine.library import known_map
 from holdfast.errors import NotFound
 from holdfast.worker import library
+from holdfast.worker.gather import shown
 from holdfast.worker.library import FILE_BYTES_MAX, read_tree
 
 FILES = {
@@ -115,6 +122,29 @@ def test_an_outline_shows_definitions_the_query_names_first_and_counts_the_rest(
     assert outline("notes.txt", "one\ntwo\nthree\nfour") == "1: one\n2: two\n3: three"
 
 
+def test_of_files_alike_the_shorter_is_shown_first_and_a_much_better_one_whatever_it_takes() -> (
+    None
+):
+    ranked = [("best", 2.0), ("long", 1.0), ("short", 0.9)]
+    assert affordable(ranked, {"best": 500, "long": 300, "short": 20}) == ["best", "short", "long"]
+    assert affordable(ranked, {"best": 20, "long": 20, "short": 20}) == ["best", "long", "short"]
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 3), st.integers(1, 999)), max_size=9), st.randoms())
+def test_the_order_of_showing_is_one_and_no_file_stands_behind_a_longer_and_worse_one(
+    files: list[tuple[float, int]], chance: Random
+) -> None:
+    ranked = [(f"f{number}", score) for number, (score, _) in enumerate(files)]
+    sizes = {f"f{number}": size for number, (_, size) in enumerate(files)}
+    order = affordable(ranked, sizes)
+    assert sorted(order) == sorted(sizes)
+    assert affordable(chance.sample(ranked, len(ranked)), sizes) == order
+    scores = dict(ranked)
+    for before, after in pairwise(order):
+        assert scores[before] >= scores[after] - 1e-6 or sizes[before] < sizes[after]
+        assert scores[after] - scores[before] <= TOKEN_PRICE * (sizes[after] - sizes[before]) + 1e-6
+
+
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
     folder = tmp_path / "repo"
@@ -131,6 +161,23 @@ def repository(tmp_path: Path) -> Repository:
     ):
         subprocess.run(["git", *words], cwd=folder, check=True)
     return Repository.open(folder)
+
+
+def test_a_map_shows_the_lines_that_define_something_redacted_and_short_before_long(
+    tmp_path: Path, repository: Repository
+) -> None:
+    with world(tmp_path) as w:
+        code = read_tree(w.engine, repository, repository.tree_of("HEAD"), str)
+    alike = [("web/view.js", 1.0), ("shop/mail.py", 1.0), ("shop/cart.py", 1.0)]
+    found = shown(repository, code, alike, "", lambda text: text.replace("add_item", "XXX"))
+    assert found == [
+        ("shop/cart.py", "shop/cart.py\n  3: def XXX(x):"),
+        ("shop/mail.py", "shop/mail.py\n  1: def send_mail(to):"),
+        ("web/view.js", "web/view.js\n  1: export function renderCart() { return XXX }"),
+    ]
+    better = [("web/view.js", 1.1), *alike[1:]]
+    assert next(path for path, _ in shown(repository, code, better, "", str)) == "web/view.js"
+    assert shown(repository, code, [], "", str) == []
 
 
 def test_a_tree_is_read_once_and_what_is_binary_huge_or_a_link_is_left_out(

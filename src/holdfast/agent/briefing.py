@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from holdfast.adapters.tools.paths import shown
 from holdfast.agent import prompts
 from holdfast.agent.chain import chain
 from holdfast.agent.conversation import encode
@@ -239,7 +240,8 @@ def _unseen(claim: Claim, around: Surroundings) -> list[Candidate]:
     found = []
     for steer in unseen(_candidates(claim, around), around.steers):
         text = around.find(steer.source) if steer.verb == "pin" else None
-        gone = "there is no such file or task output"
+        there = text is not None or steer.source in around.files
+        gone = "it has no text" if there else "there is no such file or task output"
         found.append(
             Candidate(
                 source=steer.source,
@@ -294,7 +296,7 @@ def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
                 Candidate(
                     source=f"Task {other.id}" if other.outside else f"Task {other.key}",
                     kind="requires" if other.kind == "requires" else "refers",
-                    reason=f"{_role(other, inputs)}: {other.title}",
+                    reason=f"{_role(other, inputs)}: {other.title}{_doubt(other, around)}",
                     text=other.answer,
                     cite=f"task {other.id}",
                     excluded="" if other.answer else f"it is {other.state} and has no output",
@@ -309,7 +311,7 @@ def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
     return found
 
 
-def _hinted(claim: Claim, around: Surroundings, shown: Collection[str]) -> list[Candidate]:
+def _hinted(claim: Claim, around: Surroundings, named: Collection[str]) -> list[Candidate]:
     """The files that are likely to matter, behind those that the task names."""
     return [
         Candidate(
@@ -321,7 +323,7 @@ def _hinted(claim: Claim, around: Surroundings, shown: Collection[str]) -> list[
             excluded="" if around.read(hint.path) else "it does not exist yet, or has no text",
         )
         for hint in {hint.path: hint for hint in claim.spec.file_hints}.values()
-        if hint.path not in shown
+        if hint.path not in named
     ]
 
 
@@ -338,11 +340,17 @@ def _role(other: Related, inputs: Mapping[str, str]) -> str:
     return f"{other.kind}, input {name}" if name and other.kind == "requires" else other.kind
 
 
+def _doubt(other: Related, around: Surroundings) -> str:
+    """What an output that nobody accepted says about itself; plain prompts stay as they were."""
+    sound = not around.rules.fenced or not other.answer or other.state == "succeeded"
+    return "" if sound else f"; not accepted: the task is {other.state}"
+
+
 def _tree(files: Sequence[str]) -> Candidate:
     """The repository's files, shallow ones first, so that a cut listing still shows the shape."""
     ranked = sorted(files, key=lambda path: (path.count("/"), path))
     more = len(files) - FILES_LISTED_MAX
-    lines = [*ranked[:FILES_LISTED_MAX], *([f"… and {more} more"] if more > 0 else [])]
+    lines = [*map(shown, ranked[:FILES_LISTED_MAX]), *([f"… and {more} more"] if more > 0 else [])]
     return Candidate(
         source="Files", kind="tree", reason="names in the repository", text="\n".join(lines)
     )

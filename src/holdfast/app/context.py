@@ -18,7 +18,7 @@ from holdfast.app import App
 from holdfast.context.bundle import TRUST, Bundle, Item, prompt_type
 from holdfast.context.tokens import count_tokens
 from holdfast.domain.model import ContextOptions
-from holdfast.engine.attempts import attempt_record
+from holdfast.engine.attempts import NAME_CHARS_MAX, attempt_record
 from holdfast.engine.listing import task_row
 from holdfast.engine.steering import next_claim, steer, steers_of
 from holdfast.errors import Refused
@@ -133,6 +133,6 @@ def next_bundle(
 
 
 def _named(app: App, name: str) -> Bundle:
-    if name.isascii() and name.isdigit():
+    if name.isascii() and name.isdigit() and len(name) <= NAME_CHARS_MAX:
         return next_bundle(app, int(name))[0]
     return msgspec.json.decode(app.engine.read(attempt_record, name).bundle, type=Bundle)

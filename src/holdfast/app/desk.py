@@ -103,6 +103,7 @@ class Desk:
             return context.preview(self._app, task_id)
         claim, _ = self._app.engine.read(steering.next_claim, task_id)
         options = with_changes(claim.spec.policy.context, changes)
+        self._app.engine.read(steering.need_sources, options.manual, task_id)
         return context.preview(self._app, task_id, options=options)
 
     def approve(

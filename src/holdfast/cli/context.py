@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.app import App
 
 STEERING = ("pin", "unpin", "exclude", "approve")
+DIGITS_MAX = 64
 VERBS = ("list", "preview", *STEERING, "diff", "history", "index", "serve")
 
 
@@ -129,9 +130,11 @@ def _tell(console: Console, found: Mapping[str, Any]) -> None:
                 f" bundle {found['sha256'][:12]}"
             )
             for item in found["items"]:
+                short = item["fate"] in ("cut", "summary")
+                of = f" ({item['tokens']} of {item['of_tokens']} tokens)" if short else ""
                 console.say(
                     f"  {item['fate']:<7} {item['tokens']:>6}  {item['kind']:<10}"
-                    f" {line(item['source'])}: {line(item['reason'])}"
+                    f" {line(item['source'])}: {line(item['reason'])}{of}"
                 )
             console.say("")
             console.say(found["text"])
@@ -172,8 +175,8 @@ def _user() -> str:
 
 
 def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise Refused(f"{text!r} is no number", hint="holdfast task list shows them")
+    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX):
+        raise Refused(f"{text[:DIGITS_MAX]!r} is no number", hint="holdfast task list shows them")
     return int(text)
 
 

@@ -113,7 +113,7 @@ class Item:
     """What became of a candidate: shown whole, cut, summed up, or left out, and why.
 
     What is shown stands in the rendered text at `at`, `chars` characters long with its heading;
-    `cite` is the id that a model quotes it by.
+    `cite` is the id that a model quotes it by. The whole would take `of_tokens`.
     """
 
     source: str
@@ -121,6 +121,7 @@ class Item:
     reason: str
     tokens: int
     fate: Fate
+    of_tokens: int = 0
     cite: str = ""
     at: int = 0
     chars: int = 0
@@ -241,8 +242,8 @@ def fit(
         over = count(rendered) - budget_tokens
         if over <= 0:
             return rendered, tuple(
-                _item(item, text, fate, at, count)
-                for item, (text, fate), at in zip(ordered, shown, places, strict=True)
+                _item(item, text, fate, at, cost, count)
+                for item, (text, fate), at, cost in zip(ordered, shown, places, costs, strict=True)
             )
         room = max(0, room - over)  # the counts of a real tokenizer do not quite add up
 
@@ -305,14 +306,16 @@ def _cost(section: str, count: Counter) -> int:
     return count(f"\n\n{section}")
 
 
-def _item(item: Candidate, text: str, fate: Fate, at: int, count: Counter) -> Item:
-    reason = f"{item.reason}; left out: {item.excluded}" if item.excluded else item.reason
+def _item(item: Candidate, text: str, fate: Fate, at: int, of_tokens: int, count: Counter) -> Item:
+    tokens = count(text)
+    why = item.excluded or f"no room for any of its {of_tokens} tokens"
     return Item(
         source=item.source,
         kind=item.kind,
-        reason=reason,
-        tokens=count(text),
+        reason=f"{item.reason}; left out: {why}" if fate == "out" else item.reason,
+        tokens=tokens,
         fate=fate,
+        of_tokens=tokens if fate == "whole" else of_tokens,
         cite=item.cite,
         at=at,
         chars=len(text),
@@ -357,7 +360,8 @@ def _summed_up(item: Candidate, rules: Rules, grant: int, fits: Fits) -> str:
 
 def _section(item: Candidate, text: str, fenced: bool) -> str:
     if not fenced:
-        return f"## {item.source} ({item.reason})\n\n{text}"
+        source, reason = (_line(part, "") for part in (item.source, item.reason))
+        return f"## {source} ({reason})\n\n{text}"
     cite = f" [{_line(item.cite)}]" if item.cite else ""
     title = f"## {_line(item.source)}{cite} · {prompt_type(item.kind)} · {_line(item.reason)}"
     return f"{title} · trust: {TRUST[item.kind]}\n\n{between_fences(text)}"
@@ -370,6 +374,6 @@ def between_fences(text: str) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
-def _line(text: str) -> str:
+def _line(text: str, barred: str = "·") -> str:
     """One printable line: no name or reason can begin a line or a field of its own."""
-    return "".join(char if char.isprintable() and char != "·" else " " for char in text)
+    return "".join(char if char.isprintable() and char not in barred else " " for char in text)

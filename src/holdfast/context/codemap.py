@@ -38,7 +38,8 @@ CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
 _LINK = Struct("<Id")  # a file's number and its share
 # Weights of the five rankings, set on the training half of benchmarks/context.py.
-CONTENT_WEIGHT, PATH_WEIGHT, NAMES_WEIGHT, GRAPH_WEIGHT, HISTORY_WEIGHT = 1.0, 0.5, 0.1, 0.15, 0.5
+CONTENT_WEIGHT, PATH_WEIGHT, NAMES_WEIGHT, GRAPH_WEIGHT, HISTORY_WEIGHT = 1.0, 0.5, 0.2, 0.1, 0.5
+TOKEN_PRICE = 0.00125  # of the score, for each token that is shown of a file; set likewise
 
 # Of a text after a newline, since the engine looks for a literal faster than for a line's start; it
 # takes blanks and names once and for all, without which an indented line costs three times as much.
@@ -209,11 +210,8 @@ def relevant(
     own best.
     """
     there = frozenset(code.paths)
-    content = {
-        path: found[blob]
-        for path, blob in zip(code.paths, code.blobs, strict=True)
-        if blob in found
-    }
+    files = zip(code.paths, code.blobs, strict=True)
+    content = {path: found[blob] for path, blob in files if blob in found}
     parts = (
         (CONTENT_WEIGHT, content),
         (PATH_WEIGHT, word_scores(code, code.path, query)),
@@ -227,6 +225,12 @@ def relevant(
         for path, score in scores.items():
             total[path] += weight * score / top if top else 0.0
     return best(total)
+
+
+def affordable(ranked: Iterable[tuple[str, float]], sizes: Mapping[str, int]) -> list[str]:
+    """Files by score less the price of the tokens that it takes to show each (see decision 20)."""
+    worth = {path: round(score - TOKEN_PRICE * sizes[path], 9) for path, score in ranked}
+    return sorted(worth, key=lambda path: (-worth[path], path))
 
 
 def word_scores(code: CodeMap, words: Words, query: str) -> dict[str, float]:

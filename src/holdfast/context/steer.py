@@ -13,7 +13,7 @@ from typing import Literal
 
 from holdfast.context.bundle import Candidate
 
-_TASK = re.compile(r"task +([0-9]+)", re.IGNORECASE)
+TASK = re.compile(r"task +([0-9]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Steer:
 
 def named(source: str) -> str:
     """A source as items name it: `task 7` is `Task 7`, `./a.py` is `a.py`."""
-    task = _TASK.fullmatch(source)
+    task = TASK.fullmatch(source)
     return f"Task {task[1]}" if task else source.removeprefix("./")
 
 

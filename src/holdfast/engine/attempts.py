@@ -10,6 +10,8 @@ from holdfast.engine.rows import need, outcome_of, step_of
 from holdfast.errors import NotFound, Refused
 from holdfast.store import Tx
 
+NAME_CHARS_MAX = 64
+
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptRecord:
@@ -31,8 +33,12 @@ class AttemptRecord:
 def parse_attempt(name: str) -> tuple[int, int]:
     """`TASK.ATTEMPT` as two numbers; raises `Refused` for anything else."""
     task, dot, number = name.partition(".")
-    if not (dot and task.isascii() and task.isdigit() and number.isascii() and number.isdigit()):
-        raise Refused(f"{name!r} names no attempt", hint="an attempt is TASK.NUMBER, such as 3.1")
+    digits = task.isascii() and task.isdigit() and number.isascii() and number.isdigit()
+    if not (dot and digits and len(name) <= NAME_CHARS_MAX):
+        raise Refused(
+            f"{name[:NAME_CHARS_MAX]!r} names no attempt",
+            hint="an attempt is TASK.NUMBER, such as 3.1",
+        )
     return int(task), int(number)
 
 

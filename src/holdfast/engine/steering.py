@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
-from holdfast.context.steer import Steer, named
+from holdfast.context.steer import TASK, Steer, named
 from holdfast.domain.model import Claim, Fence, Outcome
 from holdfast.engine.rows import budget_of, encode, need, spec_of
 from holdfast.errors import Refused, Stale
@@ -53,14 +53,9 @@ def steer(
     author, reason = _line(author), _line(reason)
     if not author or not reason:
         raise Refused("steering needs an author and a reason", hint='--reason "why"')
-    if not source.strip() or len(source) > SOURCE_CHARS_MAX:
-        raise Refused("name the source as `holdfast context preview` shows it")
     source = named(source)
-    number = source.removeprefix("Task ")
-    if number.isdecimal() and source != number and verb != "release":
-        plan = tx.all("task.of_plan", plan=task["plan_id"])
-        if number not in (other["key"] for other in plan):
-            need(tx, "task", id=int(number))
+    if verb != "release" or not source.strip():
+        need_sources(tx, [source], task_id)
     tx.run(
         "steer.add",
         task=task_id,
@@ -71,6 +66,21 @@ def steer(
         reason=reason,
         bundle=bundle_sha256,
     )
+
+
+def need_sources(tx: Tx, sources: Sequence[str], task_id: int) -> None:
+    """Refuse a source that no bundle can name, and a `Task N` where no task has number or key N.
+
+    The keys are those of the plan of `task_id`; 0 is a task of a plan that does not exist yet.
+    """
+    plan = need(tx, "task", id=task_id)["plan_id"] if task_id else 0
+    for source in sources:
+        if not source.strip() or len(source) > SOURCE_CHARS_MAX:
+            raise Refused("name the source as `holdfast context preview` shows it")
+        task = TASK.fullmatch(source)
+        keys = [other["key"] for other in tx.all("task.of_plan", plan=plan)] if task else []
+        if task and task[1] not in keys:
+            need(tx, "task", id=int(task[1]))
 
 
 def approve(

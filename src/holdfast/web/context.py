@@ -51,7 +51,7 @@ def routes(desk: Desk, runs: Runs, *, author: str) -> list[Route]:
 
 async def _link(use: Callable[[int, int, str], Json], request: Request) -> Json:
     """Its fields in the body, or in the query: many clients send no body with DELETE."""
-    if request.query_params:
+    if request.method == "DELETE" and request.query_params:
         link = query_of(request, LinkBody)
     else:
         link = await body_of(request, LinkBody)

@@ -17,6 +17,7 @@ from holdfast.domain.model import Budget, ContextOptions, Strategy
 from holdfast.engine import resume
 from holdfast.engine.outlook import goal_result
 from holdfast.engine.schedule import order_plan
+from holdfast.engine.steering import need_sources
 from holdfast.errors import HoldfastError, Refused
 from holdfast.store import Tx
 from holdfast.web.bodies import Json, RunBody
@@ -76,6 +77,7 @@ class Runs:
         settings, options = self._app.settings, asked.options
         context = with_changes(ContextOptions(), options.changes(asked.use_context))
         manual = tuple(self._app.redact(source) for source in context.manual)
+        self._app.engine.read(need_sources, manual, 0)
         rules = policy(settings)
         wish = Wish(
             text=title,

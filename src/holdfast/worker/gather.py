@@ -8,7 +8,7 @@ attempt would get. Deterministic: the same store, tree and settings give the sam
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -16,13 +16,13 @@ from holdfast.adapters.repository import Repository
 from holdfast.agent.briefing import Conflict, Related, Surroundings, brief, reflection
 from holdfast.config import Settings
 from holdfast.context.bundle import ORDERS, Bundle, Candidate, ItemKind, Rules
-from holdfast.context.codemap import outline, relevant
+from holdfast.context.codemap import CodeMap, affordable, outline, relevant
 from holdfast.context.history import by_history, evidence
 from holdfast.context.limits import bundle_tokens, conversation_tokens
 from holdfast.context.retrieve import Hit, diverse, fused, newest, search, search_files
 from holdfast.context.rules import rules_of
 from holdfast.context.steer import Steer
-from holdfast.context.tokens import counter
+from holdfast.context.tokens import count_tokens, counter
 from holdfast.context.words import terms
 from holdfast.domain.model import Claim, ContextOptions
 from holdfast.engine.listing import plan_specs
@@ -32,7 +32,7 @@ from holdfast.engine.steering import INDEX, IndexPage, get_index, steers_of
 from holdfast.engine.undo import trees_to_undo
 from holdfast.errors import Corrupt, Refused, Unavailable
 from holdfast.store import Tx
-from holdfast.worker.library import read_history, read_tree, redacted_names
+from holdfast.worker.library import read_history, read_tree, redacted, shown_names
 from holdfast.worker.summaries import MODES as SUMMARIES
 from holdfast.worker.summaries import Summaries
 from holdfast.worker.workshop import Workshop
@@ -109,17 +109,18 @@ def _surroundings(
     if claim.fence.take > 1:
         before = shop.engine.read(last_report, claim.fence.task, before=claim.fence.attempt)
     names = repository.files(base_tree)
-    there = frozenset(names)
+    named = zip(shown_names(names, shop.redact), names, strict=True)
+    there = {**dict(named), **dict(zip(names, names, strict=True))}
 
     def read(path: str) -> str | None:  # a name git has not told is never a question to git
-        content = repository.blob(base_tree, path) if path in there else None
+        content = repository.blob(base_tree, there[path]) if path in there else None
         if content is None or b"\0" in content[:8192]:
             return None
         return shop.redact(content.decode(errors="replace"))
 
     def find(source: str) -> str | None:
-        named = _TASK.fullmatch(source)
-        return shop.engine.read(answer_of, int(named.group(1))) if named else read(source)
+        task = _TASK.fullmatch(source)
+        return shop.engine.read(answer_of, int(task.group(1))) if task else read(source)
 
     rules = _rules(shop, claim, options, summaries)
     steers = _with_manual(
@@ -130,7 +131,7 @@ def _surroundings(
     asks = claim.spec.kind in ("agent", "model")
     rejected = shop.engine.read(_rejected, claim) if claim.spec.kind == "plan" else ()
     return Surroundings(
-        files=redacted_names(names, shop.redact),
+        files=redacted(names, shop.redact),
         read=read,
         related=[
             Related(
@@ -322,23 +323,21 @@ def _map(
     hidden: Collection[str],
 ) -> list[Candidate]:
     code = read_tree(shop.engine, repository, tree, shop.redact)
-    reason = "files nearest to the task, by words, definitions, mentions and earlier commits"
+    reason = (
+        "files nearest to the task for what they take to show, "
+        "by words, definitions, mentions and earlier commits"
+    )
     try:
         known = read_history(shop.engine, repository, claim.base_commit, shop.redact)
     except Unavailable as error:
         known, reason = (), f"{reason} (none: {error})"
     scores = shop.engine.read(search_files, query, among=frozenset(code.blobs))
     found = relevant(code, scores, query, changed=by_history(known, query))
-    ranked = [path for path, _ in found if path not in hidden][:FILES_SHOWN]
-    if not ranked:
+    ranked = [pair for pair in found if pair[0] not in hidden][:FILES_SHOWN]
+    entries = shown(repository, code, ranked, query, shop.redact)
+    if not entries:
         return []
-    blob_of = dict(zip(code.paths, code.blobs, strict=True))
-    contents = repository.contents([blob_of[path] for path in ranked])
-    parts = []
-    for path, content in zip(ranked, contents, strict=True):
-        text = shop.redact(content.decode(errors="replace"))
-        parts.append(f"{path}\n{_indented(outline(path, text, query))}")
-    told = [evidence(known, query, path) for path in ranked[:FILES_EXPLAINED]]
+    told = [evidence(known, query, path) for path, _ in entries[:FILES_EXPLAINED]]
     because = "; ".join(filter(None, told))
     return [
         Candidate(
@@ -347,9 +346,30 @@ def _map(
             reason=f"{reason}; changed by commits that speak of it: {because}"
             if because
             else reason,
-            text="\n".join(parts),
+            text="\n".join(entry for _, entry in entries),
         )
     ]
+
+
+def shown(
+    repository: Repository,
+    code: CodeMap,
+    ranked: Sequence[tuple[str, float]],
+    query: str,
+    redact: Callable[[str], str],
+) -> list[tuple[str, str]]:
+    """What a map says of files with their scores, as (path, entry), in the order of showing."""
+    if not ranked:
+        return []
+    blob_of = dict(zip(code.paths, code.blobs, strict=True))
+    contents = repository.contents([blob_of[path] for path, _ in ranked])
+    entries = {}
+    for (path, _), content in zip(ranked, contents, strict=True):
+        text = redact(content.decode(errors="replace"))
+        entries[path] = f"{path}\n{_indented(outline(path, text, query))}"
+    # Counted in pieces whatever counts the budget: a map's order is no matter of a vocabulary.
+    sizes = {path: count_tokens(entry) for path, entry in entries.items()}
+    return [(path, entries[path]) for path in affordable(ranked, sizes)]
 
 
 def _indented(text: str) -> str:

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from holdfast.adapters.repository import Repository
 from holdfast.adapters.scanner import Scanner
+from holdfast.adapters.tools.paths import shown
 from holdfast.context.codemap import DEFINERS_MAX, CodeMap, Facts, Scanned, build
 from holdfast.context.history import COMMITS_MAX, HISTORY_BYTES_MAX, Change, changes
 from holdfast.engine import Engine
@@ -75,7 +76,7 @@ def _made(
     found = [
         entry for entry in islice(repository.entries(tree), FILES_MAX) if entry[2] <= FILE_BYTES_MAX
     ]
-    paths = redacted_names([path for path, _, _ in found], redact)
+    paths = shown_names([path for path, _, _ in found], redact)
     entries = [(path, blob) for path, (_, blob, _) in zip(paths, found, strict=True)]
     path_of = {blob: path for path, blob in reversed(entries)}
     sizes = {blob: size for _, blob, size in found}
@@ -105,10 +106,10 @@ def read_history(
     if known is not None:
         return known
     told = repository.history(commit, commits_max=COMMITS_MAX, bytes_max=HISTORY_BYTES_MAX)
-    messages = redacted_names([message for message, _ in told], redact)
+    messages = redacted([message for message, _ in told], redact)
     names = sorted({name for _, paths in told for name in paths})
-    shown = dict(zip(names, redacted_names(names, redact), strict=True))
-    paths = ([shown[name] for name in paths] for _, paths in told)
+    by_name = dict(zip(names, shown_names(names, redact), strict=True))
+    paths = ([by_name[name] for name in paths] for _, paths in told)
     known = changes(zip(messages, paths, strict=True))
     engine.call(store_changes, commit, known)
     return known
@@ -186,7 +187,12 @@ def _batches(sizes: Mapping[str, int]) -> Iterator[list[str]]:
         yield batch
 
 
-def redacted_names(names: list[str], redact: Callable[[str], str]) -> list[str]:
-    """Names or messages as they may be shown; one look at all when none holds a secret."""
-    together = "\0".join(names)
-    return names if redact(together) == together else [redact(name) for name in names]
+def shown_names(names: list[str], redact: Callable[[str], str]) -> list[str]:
+    """Names of files as they may be shown and kept: redacted, each one line of valid text."""
+    return redacted([name if name.isprintable() else shown(name) for name in names], redact)
+
+
+def redacted(texts: list[str], redact: Callable[[str], str]) -> list[str]:
+    """Names or messages without secrets; one look at all when none holds any."""
+    together = "\0".join(texts)
+    return texts if redact(together) == together else [redact(text) for text in texts]
