@@ -74,10 +74,11 @@ def environ(provider: str, url: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def opened(provider: str, url: str) -> AsyncIterator[Ask]:
+async def opened(provider: str, url: str, *, stream: bool = True) -> AsyncIterator[Ask]:
     name = NAMES.get(provider, MODEL)
     given = environ(provider, url)
-    model = resolve(f"{provider}:{name}", environ=given, redact=str, timeout_s=30.0)
+    spec = f"{provider}:{name}"
+    model = resolve(spec, environ=given, redact=str, timeout_s=30.0, stream=stream)
 
     async def ask(*turns: Message) -> ModelReply:
         messages = (*OPENING, *turns)
@@ -103,8 +104,10 @@ async def talk(ask: Ask) -> tuple[ModelReply, ModelReply]:
     return first, await ask(said, *told)
 
 
-async def converse(provider: str, url: str) -> tuple[ModelReply, ModelReply]:
-    async with opened(provider, url) as ask:
+async def converse(
+    provider: str, url: str, *, stream: bool = True
+) -> tuple[ModelReply, ModelReply]:
+    async with opened(provider, url, stream=stream) as ask:
         return await talk(ask)
 
 
@@ -120,15 +123,22 @@ def test_every_provider_of_the_table_is_proven_here() -> None:
     assert {*CHAT, *PEER, *ALONE, *OWN} == {*HOSTS}
 
 
-@pytest.mark.parametrize("provider", CHAT)
-def test_who_speaks_openais_dialect_talks_with_our_strict_server(provider: str) -> None:
+@pytest.mark.parametrize(
+    ("provider", "stream"),
+    # A whole reply of OpenRouter names who made it, which is no part of OpenAI's dialect.
+    [(name, way) for name in CHAT for way in (True, False) if way or name != "openrouter"],
+)
+def test_who_speaks_openais_dialect_talks_with_our_strict_server(
+    provider: str, stream: bool
+) -> None:
     call = {"name": "read_file", "arguments": {"path": "a.py"}}
     usage = {"in": 1000, "out": 10, "cached": 600, "reasoning": 7}
     first = {"text": "Let me look.", "thinking": "Hm.", "calls": [call], "usage": usage}
     script = {"rules": [{"replies": [first, {"text": "Done 🦊"}]}]}
     script["models"] = [NAMES.get(provider, MODEL)]
     with ScriptedServer(script, strict=True) as server:
-        replies = asyncio.run(converse(provider, server.url + CHAT[provider]))
+        url = server.url + CHAT[provider]
+        replies = asyncio.run(converse(provider, url, stream=stream))
         assert [made.status for made in server.calls] == [200, 200]
     holds(*replies)
     counted = replies[0].usage
@@ -156,11 +166,12 @@ def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aimock]:
 
 # The peer ends a turn of Gemini's with a word of its own.
 @pytest.mark.filterwarnings("ignore:FUNCTION_CALL is not a valid:UserWarning")
+@pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("provider", PEER)
 def test_who_has_a_dialect_of_its_own_talks_with_the_independent_server(
-    peer: Aimock, provider: str
+    peer: Aimock, provider: str, stream: bool
 ) -> None:
-    holds(*asyncio.run(converse(provider, peer.url + PEER[provider])))
+    holds(*asyncio.run(converse(provider, peer.url + PEER[provider], stream=stream)))
 
 
 def events(*frames: Mapping[str, Any]) -> tuple[int, dict[str, str], bytes]:

@@ -84,6 +84,10 @@ def test_a_fault_that_passes_costs_attempts_and_not_the_goal(
         done = ended(process)
         assert done.code == 0, done.err + done.out
         assert done.result["attempts"] > 1
+        if fault == "rate limit":
+            first, second = cli.store.rows("SELECT * FROM attempts ORDER BY number LIMIT 2")
+            waited = second["started_ms"] - first["ended_ms"]
+            assert waited >= 1000, "its Retry-After is a second, our own backoff a tenth"
         proven(cli, done.result)
 
 

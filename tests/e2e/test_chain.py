@@ -131,6 +131,18 @@ def test_the_last_models_failure_is_the_attempts_own(repo: Path, tmp_path: Path)
     assert cli("replay", "1.2", "--json").code == 0
 
 
+def test_a_chain_that_names_a_model_twice_ends_where_it_ends(repo: Path, tmp_path: Path) -> None:
+    one, two = (
+        write_script(tmp_path / f"{name}.json", script({**WRITE, "status": 503}))
+        for name in ("one", "two")
+    )
+    cli = Cli(repo)
+    done = cli("run", "Make x.txt", "--model", f"{one},{one},{two},{one}", *CHECK)
+    assert (done.code, done.result["reason"]) == (4, "exhausted")
+    moves = cli.store.rows("SELECT key FROM steps WHERE kind = 'decision'")
+    assert [row["key"] for row in moves] == ["t001/move.0"]
+
+
 def test_all_models_away_exhaust_the_attempts(repo: Path, tmp_path: Path) -> None:
     with model_server(script({**WRITE, "status": 503}), tmp_path / "model") as server:
         cli = Cli(repo, server.environ())
@@ -225,6 +237,14 @@ def test_a_tier_has_a_chain_of_its_own_and_a_task_that_names_a_model_beats_it(
         "c": own,
     }
     assert f"{away} → {large}" in done.err
+
+
+def test_a_tier_that_does_not_exist_is_refused_with_those_that_do(repo: Path) -> None:
+    done = Cli(repo)("run", "Do it", "--model", "hard=ollama:x", "--json")
+    assert (done.code, done.result["hint"]) == (
+        2,
+        "one of trivial, standard, complex, unknown",
+    )
 
 
 def test_the_chain_of_a_tier_is_tried_before_a_goal_is_made(repo: Path) -> None:

@@ -158,6 +158,8 @@ def test_events_page_by_cursor_and_reach_the_end(say) -> None:
     assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
     kinds = {row["type"] for row in rows}
     assert {"transition", "llm_call", "tool_output", "git_diff"} <= kinds
+    for row in rows:
+        assert row["type"] != "llm_call" or row["cost_nusd"] == 0 < row["tokens_out"], "its cost"
     late = [json.loads(line) for line in say("events", "--json", "--after", "10").splitlines()]
     assert late == rows[10:]
     assert "goal 1: new —submit→ submitted" in say("events", "--goal", "1")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,15 @@ def test_tasks_go_by_their_lane(cli: Cli) -> None:
     )
     assert [row["task_id"] for row in begun] == [3, 4, 2, 1]
     assert len(order) == 4
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_as_many_tasks_run_at_once_as_there_are_slots(cli: Cli, slots: int) -> None:
+    tasks = [{"kind": "shell", "command": "sleep 1"}] * (slots + 1)
+    assert run(cli, script(), *tasks, flags=("--slots", str(slots))).code == 5
+    moves = cli.store.rows("SELECT event FROM log WHERE machine = 'attempt' ORDER BY seq")
+    open_now = accumulate(1 if row["event"] == "open" else -1 for row in moves)
+    assert max(open_now) == slots
 
 
 UNDOING = [

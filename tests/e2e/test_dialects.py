@@ -1,4 +1,4 @@
-"""The command line against a model server over real HTTP: both dialects, both ways to call tools.
+"""The command line against a model server over real HTTP: each dialect, each way to call tools.
 
 Whatever the server does that may pass by itself (429, a cut stream, a malformed body), the goal
 still ends passed, and each failure is an attempt of its own in the store.
@@ -15,6 +15,11 @@ from e2e.support import Cli, broken_invariants, calls, git, make_repo, model_ser
 WRITE = {"path": "x.txt", "content": "x\n"}
 NATIVE = calls(("write_file", WRITE))
 IN_TEXT = says("```json\n" + json.dumps({"tool": "write_file", "arguments": WRITE}) + "\n```")
+IN_XML = says(
+    '<function_calls><invoke name="write_file"><parameter name="path">x.txt</parameter>'
+    '<parameter name="content">x\n</parameter></invoke></function_calls>'
+)
+WAYS = {"native": NATIVE, "json": IN_TEXT, "xml": IN_XML}
 DIALECTS = ("ollama:scripted", "openai:scripted", "anthropic:scripted")
 FAULTS: dict[str, dict[str, Any]] = {
     "too many requests": {"status": 429, "retry_after": 0.05, "times": 1},
@@ -43,13 +48,12 @@ def run(repo: Path, played: dict[str, Any], model: str, *flags: str) -> dict[str
 
 
 @pytest.mark.parametrize("model", DIALECTS)
-@pytest.mark.parametrize("way", ["native", "json"])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_goal_passes_in_each_dialect_and_with_each_way_of_calling(
     repo: Path, model: str, way: str
 ) -> None:
-    first = NATIVE if way == "native" else IN_TEXT
-    played = script(first, says("It is there."), chunk_bytes=3)
-    result = run(repo, played, model, "--calls", way)
+    played = script(WAYS[way], says("It is there."), chunk_bytes=3)
+    result = run(repo, played, model, "--calls", "json" if way == "json" else "native")
     assert (result["outcome"], result["attempts"]) == ("passed", 1)
     assert result["usage"]["tokens"] > 0
 

@@ -140,6 +140,9 @@ def test_a_reviewed_plan_waits_is_edited_and_given_back(tmp_path: Path) -> None:
     assert (done.code, done.result["outcome"], done.result["proposed_plan"]) == (3, "waiting", 2)
     assert run("resume", "--json").code == 3, "nothing runs before a person approved"
     assert run.store.rows("SELECT 1 FROM attempts WHERE task_id > 1") == []
+    read = run("plan", "show", "2").out
+    assert "makes one.txt" in read
+    assert "Write one.txt." in read, "a person approves what the model will be told"
     exported = run("plan", "export", "2", "--json").result
     assert [task["key"] for task in exported["tasks"]] == ["one", "two", "three", "verify"]
     exported["tasks"] = [task for task in exported["tasks"] if task["key"] != "two"]

@@ -208,6 +208,16 @@ def test_no_page_holds_a_hostile_character_or_is_wider_than_its_terminal(
     assert "\x1b[0m" in coloured
 
 
+def test_a_narrow_page_still_says_how_attempts_ended_what_they_cost_and_what_to_do(
+    desk: Desk,
+) -> None:
+    rows = _text(_page("goal_show", desk, width=60)).splitlines()
+    [ended] = [row for row in rows if " 2.1 " in row]
+    assert all(word in ended for word in ("failed", "tok", "$", " s")), ended
+    [at] = [at for at, row in enumerate(rows) if row.strip() == "holdfast diff 1"]
+    assert rows[at + 1].strip() == "what it changed"
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_without_unicode_a_page_adds_none(desk: Desk, name: str) -> None:
     assert _text(_page(name, desk, ascii_only=True)).isascii()

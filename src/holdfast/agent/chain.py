@@ -30,8 +30,8 @@ class Move:
 
 
 def chain(models: str) -> tuple[str, ...]:
-    """The models of a chain in order; one model is a chain of one."""
-    return tuple(part.strip() for part in models.split(",") if part.strip())
+    """The models of a chain in order, each once; one model is a chain of one."""
+    return tuple(dict.fromkeys(part.strip() for part in models.split(",") if part.strip()))
 
 
 def next_model(models: tuple[str, ...], current: str, error: ModelError) -> Move | None:

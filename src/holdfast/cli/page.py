@@ -29,6 +29,7 @@ _SGR = {
     "cyan": "36",
 }
 MIN_WIDTH = 20
+NARROW = 72  # below it a line of a tree has no room for all that it could say
 ALIGNED = 90  # where the right edge is when there is no limit
 
 
@@ -37,6 +38,7 @@ class Page:
 
     def __init__(self, *, width: int = 0, ascii_only: bool = False) -> None:
         self.width = max(width, MIN_WIDTH) if width else 0
+        self.narrow = 0 < self.width < NARROW
         self.ascii_only = ascii_only
         self._rows: list[list[Part]] = []
 

@@ -16,6 +16,7 @@ from holdfast.cli.page import Page, Part
 
 Json = Mapping[str, Any]
 PROMPT_LINES_MAX = 12
+PROPOSED_LINES_MAX = 6
 DETAIL_LINES_MAX = 12
 ANSWER_LINES_MAX = 20
 
@@ -119,7 +120,10 @@ def plan(page: Page, found: Json) -> None:
     page.blank()
     more = {
         "paused": [(f"holdfast plan resume {number}", "let it go on")],
-        "running": [(f"holdfast plan pause {number}", "stop before the next effect")],
+        "running": [
+            (f"holdfast resume {found['goal']}", "work on it, unless somebody does"),
+            (f"holdfast plan pause {number}", "stop before the next effect"),
+        ],
         "proposed": [
             (f"holdfast plan approve {number}", "let it run; then holdfast resume"),
             (
@@ -132,11 +136,12 @@ def plan(page: Page, found: Json) -> None:
 
 
 def _contract(page: Page, task: Json, *, indent: int) -> None:
-    """What a person approves: after what a task comes, what it may touch, what proves it."""
+    """What a person approves: after what a task comes, what it touches, its proof, its words."""
     rows = (("after", "requires"), ("files", "files"), ("makes", "creates"), ("check", "checks"))
     for label, name in rows:
         if task[name]:
             page.row((f"{label} ", "dim"), ", ".join(task[name]), indent=indent)
+    page.text(task["prompt"], indent=indent, lines_max=PROPOSED_LINES_MAX)
 
 
 def tasks(page: Page, rows: Sequence[Json]) -> None:
@@ -235,7 +240,7 @@ def attempt_row(page: Page, found: Json, *, indent: int) -> None:
     page.row(
         page.mark(end),
         (found["attempt"], "bold"),
-        (f" {when} ", "dim"),
+        (" " if page.narrow else f" {when} ", "dim"),
         (end, look.style(end)),
         f", {look.count(found['steps'], 'step')}",
         right=[(_spent([found]), "dim")],
@@ -275,10 +280,14 @@ def budget(found: Json) -> str:
 
 
 def next_steps(page: Page, steps: Sequence[tuple[str, str]]) -> None:
-    """Commands to try, with what each is for."""
+    """Commands to try, with what each is for: behind them, or below on a narrow terminal."""
     width = max((len(command) for command, _ in steps), default=0)
     for command, purpose in steps:
-        page.whole((f"{command:<{width}}", "cyan"), (f"  {purpose}", "dim"), indent=2)
+        if page.narrow:
+            page.whole((command, "cyan"), indent=2)
+            page.row((purpose, "dim"), indent=6)
+        else:
+            page.whole((f"{command:<{width}}", "cyan"), (f"  {purpose}", "dim"), indent=2)
 
 
 def _totals(found: Sequence[Json]) -> tuple[str, str, str]:

@@ -112,11 +112,10 @@ def _models(said: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for setting, models in map(_model, said):
         if setting in found:
-            both = f"{found[setting]},{models}"
-            tier = setting.removeprefix("model").removeprefix("_")
+            tier = setting.removeprefix("model").replace("_", "") + "="
+            chain = f"{tier.removeprefix('=')}{found[setting]},{models}"
             raise Refused(
-                f"--model is given twice for {f'the tier {tier}' if tier else 'all tasks'}",
-                hint=f"a chain is one: --model {f'{tier}={both}' if tier else both}",
+                "--model is given twice for the same tasks", hint=f"one chain: --model {chain}"
             )
         found[setting] = models
     return found
@@ -125,6 +124,8 @@ def _models(said: list[str]) -> dict[str, str]:
 def _model(said: str) -> tuple[str, str]:
     """The setting that `A,B` or `TIER=A,B` gives, and its value."""
     tier, equals, models = said.partition("=")
-    if equals and tier in get_args(Tier):
-        return ("model" if tier == "unknown" else f"model_{tier}"), models
-    return "model", said
+    if not equals or ":" in tier:
+        return "model", said
+    if tier not in (tiers := get_args(Tier)):
+        raise Refused(f"{tier!r} in --model {said} is no tier", hint=f"one of {', '.join(tiers)}")
+    return ("model" if tier == "unknown" else f"model_{tier}"), models

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from holdfast.cli import look
 from holdfast.cli.common import add_place, opened, usage_line
 from holdfast.cli.console import Console
 
@@ -83,7 +84,9 @@ def _tell(console: Console, found: Mapping[str, Any]) -> None:
     step = f", step {found['step']}" if found.get("step") else ""
     console.say(f"  attempt  {found['attempt']} ({found['outcome']}){step}")
     console.say(f"  prompt   {found['prompt']}")
-    console.say(f"  bundle   {found['bundle'][:12]}, {len(found['bundle_items'])} items")
+    console.say(
+        f"  bundle   {found['bundle'][:12]}, {look.count(len(found['bundle_items']), 'item')}"
+    )
     console.say(f"  model    {found['model']}, seed {found['seed']}")
     console.say(f"  cost     {spent['tokens']} tokens, {money}")
     if spent["tokens_cached"]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, TypedDict
+from typing import Any
 
 import httpx2
 from pydantic_ai.direct import model_request, model_request_stream
@@ -57,14 +57,6 @@ _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_CHARS_MAX = 64
 
 
-class _Asked(TypedDict):
-    """What pydantic-ai is asked with, in one piece or as a stream."""
-
-    messages: list[ModelMessage]
-    model_settings: ModelSettings
-    model_request_parameters: ModelRequestParameters
-
-
 class DirectModel:
     """Completes requests over one of pydantic-ai's models; `complete` of `domain.ports.Model`.
 
@@ -83,7 +75,7 @@ class DirectModel:
         redact: Callable[[str], str],
         timeout_s: float,
         price: Price | None,
-        stream: bool,
+        stream: bool = True,
         settings: ModelSettings | None = None,
         takes_temperature: bool = True,
         empty_turns: bool = True,
@@ -94,7 +86,7 @@ class DirectModel:
         self._redact = redact
         self._timeout_s = timeout_s
         self._price = price
-        self._ask = self._streamed if stream else self._whole
+        self._stream = stream
         self._own = settings or ModelSettings()
         self._takes_temperature = takes_temperature
         self._empty_text = "" if empty_turns else EMPTY_TURN
@@ -115,21 +107,19 @@ class DirectModel:
             raise failures.cut("the stream ended before the model was done")
         return seal(_draft(response), request, price=self._price, redact=self._redact)
 
-    async def _streamed(self, request: ModelRequest) -> ModelResponse:
-        async with model_request_stream(self._wire, **self._asked(request)) as stream:
+    async def _ask(self, request: ModelRequest) -> ModelResponse:
+        said, own = list(_messages(request.messages, self._empty_text)), self._settings(request)
+        given = _parameters(request)
+        if not self._stream:
+            return await model_request(
+                self._wire, said, model_settings=own, model_request_parameters=given
+            )
+        async with model_request_stream(
+            self._wire, said, model_settings=own, model_request_parameters=given
+        ) as stream:
             async for _ in stream:
                 pass
             return stream.get()
-
-    async def _whole(self, request: ModelRequest) -> ModelResponse:
-        return await model_request(self._wire, **self._asked(request))
-
-    def _asked(self, request: ModelRequest) -> _Asked:
-        return _Asked(
-            messages=list(_messages(request.messages, self._empty_text)),
-            model_settings=self._settings(request),
-            model_request_parameters=_parameters(request),
-        )
 
     def _settings(self, request: ModelRequest) -> ModelSettings:
         settings = self._own.copy()

@@ -58,7 +58,7 @@ class OllamaModel:
         redact: Callable[[str], str],
         timeout_s: float,
         price: Price | None,
-        stream: bool,
+        stream: bool = True,
     ) -> None:
         self.name = f"ollama:{model}"
         # `num_ctx` of every chat; None until the server was asked, by a probe or a first call.

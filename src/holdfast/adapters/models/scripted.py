@@ -28,7 +28,7 @@ class ScriptedModel:
         redact: Callable[[str], str],
         timeout_s: float,
         price: Price | None,
-        stream: bool,
+        stream: bool = True,
     ) -> None:
         del stream  # a script has no wire
         script = load_script(path)
