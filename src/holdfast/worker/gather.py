@@ -111,8 +111,7 @@ def _surroundings(
     if claim.fence.take > 1:
         before = shop.engine.read(last_report, claim.fence.task, before=claim.fence.attempt)
     names = repository.files(base_tree)
-    named = zip(shown_names(names, shop.redact), names, strict=True)
-    there = {**dict(named), **dict(zip(names, names, strict=True))}
+    there = dict(zip([*shown_names(names, shop.redact), *names], names * 2, strict=True))
 
     def read(path: str) -> str | None:  # a name git has not told is never a question to git
         content = repository.blob(base_tree, there[path]) if path in there else None
@@ -391,11 +390,6 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def _failed(source: str, kind: str, why: str) -> Candidate:
-    return Candidate(
-        source=source,
-        kind="map" if kind == "map" else "retrieved",
-        reason="looked for",
-        text="",
-        excluded=f"the search failed: {why}",
-    )
+def _failed(source: str, kind: ItemKind, why: str) -> Candidate:
+    failed = f"the search failed: {why}"
+    return Candidate(source=source, kind=kind, reason="looked for", text="", excluded=failed)
