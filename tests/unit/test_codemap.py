@@ -1,5 +1,6 @@
 """The repository map: facts by blob, ranking by personalised PageRank, outlines of files."""
 
+import ast
 import gc
 import subprocess
 from itertools import pairwise
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from context_world import world
 from holdfast.adapters import scanner
 from holdfast.adapters.repository import Repository
+from holdfast.context import codemap
 from holdfast.context.codemap import (
     TOKEN_PRICE,
     Facts,
@@ -120,6 +122,27 @@ def test_an_outline_shows_definitions_the_query_names_first_and_counts_the_rest(
     ]
     assert outline("a.go", "package a\n\nfunc Serve() {}\n") == "3: func Serve() {}"
     assert outline("notes.txt", "one\ntwo\nthree\nfour") == "1: one\n2: two\n3: three"
+
+
+def defined_by_ast(text: str) -> set[str]:
+    tree = ast.parse(text)
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    found = {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return {name for name in found if len(name) > 2}
+
+
+def test_the_expression_finds_what_ast_finds_in_our_own_source_and_little_more() -> None:
+    right, more = 0, 0
+    for path in sorted(Path(codemap.__file__).parents[1].rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        exact, found = defined_by_ast(text), set(scan(path.name, text, tokens(text)).defines)
+        assert exact <= found, f"{path.name}: {exact - found} is missed"
+        right, more = right + len(exact), more + len(found - exact)
+    assert right > 3_000
+    assert more < 0.03 * right
 
 
 def test_of_files_alike_the_shorter_is_shown_first_and_a_much_better_one_whatever_it_takes() -> (
