@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -521,8 +523,6 @@ def test_past_trouble_is_found_and_a_take_that_has_begun_is_never_rendered_again
 
 
 def test_a_search_that_fails_is_shown_as_such_and_never_as_an_empty_item(place) -> None:
-    import sqlite3
-
     here = place(context="curated")
     here.start(PLAN.replace('requires = ["find"]\n', ""))
     body = "The socket pool is long. " * 200
@@ -566,9 +566,12 @@ def test_of_two_equal_outputs_one_is_shown_and_the_other_explained(place) -> Non
     assert rows["Output 3.9"]["reason"].endswith("left out: repeats 2.9")
 
 
-def test_the_names_other_tools_read_answer_with_the_runs_and_their_contexts(place) -> None:
-    import sqlite3
+def runs_of(here: Place) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(here.app.home / "holdfast.db")) as store:
+        return store.execute("SELECT * FROM runs ORDER BY id").fetchall()
 
+
+def test_the_names_other_tools_read_answer_with_the_runs_and_their_contexts(place) -> None:
     here = place()
     work(here.app, here.start(), resumed=False)
     with sqlite3.connect(here.app.home / "holdfast.db") as store:
@@ -585,6 +588,11 @@ def test_the_names_other_tools_read_answer_with_the_runs_and_their_contexts(plac
     assert 0 < run["started_at"] <= run["finished_at"]
     assert json.loads(run["config"])["prompt"] == "Say where the socket pool is."
     assert "KESTREL" in json.loads(used["payload"])["user"]
+    before = runs_of(here)
+    here.app.engine.call(create_link, 2, 3, "refers")
+    context.decide(here.app, 2, "pin", "README.md", author="ada", reason="late")
+    work(here.app, here.start(), resumed=False)
+    assert runs_of(here)[: len(before)] == before, "a run that ended is never updated"
     options = {"mode": "plain", "k": 5, "tokens": 4000, "summary": "extract"}
     assert options.items() <= json.loads(used["options"]).items()
 

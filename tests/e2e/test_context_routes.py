@@ -235,6 +235,9 @@ def test_a_preview_is_what_the_executor_used_and_its_options_try_others(server: 
     for one in rich["items"]:
         assert one["excerpt"] == rich["text"][one["at"] : one["at"] + one["chars"]]
         assert bool(one["excerpt"]) == (one["fate"] != "out")
+    secret = "sk-" + "ant-api03-" + "abCD1234" * 5
+    hidden = server.ok("POST", "/tasks/4/context/preview", {"manual": [secret]})
+    assert secret not in json.dumps(hidden)
     nested = server.ok(
         "POST", "/tasks/4/context/preview", {"use_context": True, "options": {"k": 0}}
     )

@@ -46,6 +46,7 @@ def test_a_block_is_never_overlooked_for_its_line_ends_or_its_end(page: str) -> 
         ("words at most: 3", "one two three", ""),
         ("words at most: many", "one", "cannot be checked"),
         ("words at most: ²", "one", "cannot be checked"),
+        ("words at most: " + "9" * 5000, "one", "cannot be checked"),
         ("be nice", "one", "cannot be checked"),
         ("must contain:", "one", "cannot be checked"),
     ],

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from context_world import World, passed, task, world
 from holdfast import cli
 from holdfast.domain import graph
 from holdfast.domain.model import Outcome
+from holdfast.engine import cancel, claim
 from holdfast.engine.links import (
     blockers,
     create_link,
@@ -45,6 +47,14 @@ def test_a_link_is_made_once_and_seen_from_both_ends(w: World) -> None:
         "kind": "refers",
         "state": "ready",
     }
+
+
+def test_the_table_of_links_has_the_columns_and_the_key_that_other_tools_expect(
+    w: World, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "holdfast.db")) as store:
+        columns = store.execute("PRAGMA table_info(task_links)").fetchall()
+    assert [(row[1], row[5]) for row in columns] == [("from_id", 1), ("to_id", 2), ("kind", 3)]
 
 
 def test_links_are_listed_in_one_order_whatever_order_they_were_made_in(w: World) -> None:
@@ -126,6 +136,26 @@ def test_a_failed_requirement_keeps_its_dependants_blocked_and_says_so(w: World)
         (3, "blocked"),
         (1, "failed"),
     ]
+
+
+def test_a_requirement_of_another_plan_blocks_until_it_succeeds_and_a_cancelled_one_for_good(
+    tmp_path: Path,
+) -> None:
+    with world(tmp_path) as w:
+        first, second = w.goal(task("a")), w.goal(task("b"), task("c"))
+        w.engine.call(create_link, 2, 1, "requires")
+        w.engine.call(create_link, 3, 1, "requires")
+        assert w.engine.call(claim, "w", lease_s=60.0, goal=second) is None, "nothing may start"
+        assert [row["path"] for row in w.engine.read(blockers, 2)] == [[2, 1]]
+        assert w.engine.read(requires_dag_schedule, 2)["blocked"] == {2: [1], 3: [1]}
+        w.end(first, passed("done"))
+        assert (state(w, 2), state(w, 3)) == ("ready", "ready")
+        third = w.goal(task("d"))
+        w.engine.call(create_link, 3, 4, "requires")
+        w.engine.call(cancel, third)
+        assert [(row["task"], row["why"]) for row in w.engine.read(blockers, 3)] == [
+            (4, "cancelled")
+        ]
 
 
 def test_the_schedule_goes_by_priority_then_number_and_by_level_for_bfs(tmp_path: Path) -> None:

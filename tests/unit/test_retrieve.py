@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from context_world import World, passed, task, world
-from holdfast.context import retrieve
+from holdfast.context import retrieve, words
 from holdfast.context.retrieve import (
     add_document,
     add_file,
@@ -21,7 +23,7 @@ from holdfast.context.retrieve import (
     search_files,
     similarity,
 )
-from holdfast.context.words import TOKENS_MAX, stem, terms, tokens, weighed
+from holdfast.context.words import TOKENS_MAX, Cuts, stem, terms, tokens, weighed
 from holdfast.domain.model import Outcome
 
 
@@ -63,6 +65,26 @@ def test_a_token_is_indexed_by_the_logarithm_of_its_count_and_each_identifier_co
     assert times("the of") == {}
     many = " ".join(f"w{number}" for number in range(TOKENS_MAX + 1))
     assert len(weighed(tokens(many))) == TOKENS_MAX
+
+
+@given(text=st.text(st.sampled_from("aZ_9 .\n\x1c\x85é²数据ー\u00a0\u3000\U0001f600"), max_size=40))
+def test_tokens_are_what_one_expression_finds_in_their_order(text: str) -> None:
+    assert list(tokens(text).items()) == list(Counter(words._TOKEN.findall(text)).items())
+
+
+def test_cuts_are_remembered_up_to_a_limit_and_stay_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted = tokens("parseHTTPBody of naïve 数据库 read_files read_files read_files")
+    cuts = Cuts()
+    assert weighed(counted, cuts) == weighed(counted)
+    assert len(cuts) == 5
+    monkeypatch.setattr(words, "CUTS_MAX", 3)
+    few = Cuts()
+    assert weighed(counted, few) == weighed(counted)
+    assert few == {token: cuts[token] for token in ("数据库", "read_files")}, (
+        "of three it forgot all"
+    )
 
 
 def test_cjk_is_found_without_spaces(w: World) -> None:

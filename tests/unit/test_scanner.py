@@ -9,7 +9,9 @@ import pytest
 
 from holdfast.adapters import scanner
 from holdfast.adapters.scanner import CHILD_CHARS_MIN, Scanner
-from holdfast.context.codemap import scanned
+from holdfast.context.codemap import Scanned
+from holdfast.context.codemap import scanned as scanned_with
+from holdfast.context.words import Cuts
 
 FILES = [
     ("a.py", "def add_item(x):\n    return total_price(x)\n"),
@@ -18,6 +20,10 @@ FILES = [
     ("d.py", ""),
 ]
 LARGE = [("large.py", "x = 1\n" * (CHILD_CHARS_MIN // 6 + 1))]
+
+
+def scanned(files: list[tuple[str, str]]) -> list[Scanned]:
+    return scanned_with(files, Cuts())
 
 
 @pytest.fixture
@@ -31,7 +37,7 @@ def test_little_is_scanned_here_and_much_in_a_child_with_the_same_answer(scan: S
     assert scan(FILES) == scanned(FILES)
     assert scan._child is None
     assert scan(LARGE) == scanned(LARGE)
-    assert scan._child is not None, "it begins beside them and is asked from then on"
+    assert scan._child is not None, "it begins with them"
     assert scan([*FILES, *LARGE]) == scanned([*FILES, *LARGE])
     assert scan([]) == []
     environment = Path(f"/proc/{scan._child.pid}/environ").read_bytes()

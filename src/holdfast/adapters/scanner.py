@@ -1,9 +1,9 @@
 """A second process that scans source files, so that a large tree is read on two cores.
 
 Owns both sides of the pipe; what a scan finds is `codemap.scanned`. The child begins with the files
-that show that there is enough to scan, and is given those that follow. It gets an empty environment
-and redacted texts, and ends with the pipe, so with its parent. Invariant: the answer is that of
-`codemap.scanned`, which is asked here where the child cannot be started or dies.
+that show that there is enough to scan. It gets an empty environment and redacted texts, and ends
+with the pipe, so with its parent. Invariant: the answer is that of `codemap.scanned`, which is
+asked here where the child cannot be started or dies.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import IO
 import msgspec
 
 from holdfast.context.codemap import Scanned, scanned
+from holdfast.context.words import Cuts
 
 CHILD_CHARS_MIN = 1_000_000  # less is scanned before a child has begun
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from holdfast.adapters.scanner import main; main()"
@@ -30,18 +31,19 @@ class Scanner:
 
     def __init__(self) -> None:
         self._chars = 0
+        self._cuts = Cuts()
         self._child: subprocess.Popen[bytes] | None = None
 
     def __call__(self, files: Sequence[tuple[str, str]]) -> list[Scanned]:
         try:
+            self._chars += sum(len(text) for _, text in files)
+            if self._child is None and self._chars >= CHILD_CHARS_MIN:
+                self._child = _start()
             if self._child is not None:
                 return _asked(self._child, files)
-            self._chars += sum(len(text) for _, text in files)
-            if self._chars >= CHILD_CHARS_MIN:
-                self._child = _start()  # which takes about as long as these files do
-        except (OSError, msgspec.DecodeError):
+        except (OSError, EOFError, msgspec.DecodeError):
             pass
-        return scanned(files)
+        return scanned(files, self._cuts)
 
     def close(self) -> None:
         if self._child is not None:
@@ -52,8 +54,9 @@ class Scanner:
 def main() -> None:
     """The child: a frame of files in, a frame of what they hold out, until the pipe ends."""
     gc.disable()  # nothing that it makes holds itself
+    cuts = Cuts()
     while (frame := _receive(sys.stdin.buffer)) is not None:
-        _send(sys.stdout.buffer, msgspec.msgpack.encode(scanned(_FILES.decode(frame))))
+        _send(sys.stdout.buffer, msgspec.msgpack.encode(scanned(_FILES.decode(frame), cuts)))
 
 
 def _start() -> subprocess.Popen[bytes]:
@@ -72,7 +75,9 @@ def _asked(child: subprocess.Popen[bytes], files: Sequence[tuple[str, str]]) -> 
     assert child.stdout is not None
     _send(child.stdin, msgspec.msgpack.encode(files))
     answer = _receive(child.stdout)
-    return scanned(files) if answer is None else _FOUND.decode(answer)
+    if answer is None:
+        raise EOFError
+    return _FOUND.decode(answer)
 
 
 def _send(pipe: IO[bytes], frame: bytes) -> None:

@@ -304,7 +304,7 @@ def _named(claim: Claim, around: Surroundings) -> list[Candidate]:
             )
     plan = [other for other in around.related if not other.outside]
     if len(plan) > 1:
-        lines = "\n".join(f"- {other.key}: {other.title}" for other in plan)
+        lines = "\n".join(f"- {other.key}: {' '.join(other.title.splitlines())}" for other in plan)
         found.append(Candidate(source="The plan", kind="plan", reason="other tasks", text=lines))
     if around.files:
         found.append(_tree(around.files))

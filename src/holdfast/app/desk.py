@@ -6,7 +6,7 @@ is. `App.desk` is the way to it; `web` serves it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -102,7 +102,7 @@ class Desk:
         if not changes:
             return context.preview(self._app, task_id)
         claim, _ = self._app.engine.read(steering.next_claim, task_id)
-        options = with_changes(claim.spec.policy.context, changes)
+        options = with_changes(claim.spec.policy.context, changes, self._app.redact)
         self._app.engine.read(steering.need_sources, options.manual, task_id)
         return context.preview(self._app, task_id, options=options)
 
@@ -153,11 +153,13 @@ class Desk:
         return self.get_index(goal_id)
 
 
-def with_changes(own: ContextOptions, changes: Mapping[str, Any]) -> ContextOptions:
+def with_changes(
+    own: ContextOptions, changes: Mapping[str, Any], redact: Callable[[str], str]
+) -> ContextOptions:
     """Options with some of them changed; refuses what is out of bounds."""
     changed = dict(changes)
     if "manual" in changed:
-        changed["manual"] = tuple(source_of(one) for one in changed["manual"])
+        changed["manual"] = tuple(redact(source_of(one)) for one in changed["manual"])
     made = replace(own, **changed)
     if not 0 <= made.k <= K_MAX:
         raise Refused(f"k is {made.k}; it is how many outputs are retrieved, 0 to {K_MAX}")

@@ -89,6 +89,7 @@ def _described(record: AttemptRecord) -> dict[str, Any]:
         "attempt": record.fence.session,
         "prompt": bundle.task.prompt,
         "bundle": record.bundle_sha256,
+        "prompt_hash": record.bundle_sha256,  # as the view `runs` calls it
         "bundle_items": msgspec.to_builtins(bundle.items),
         "model": bundle.model,
         "seed": bundle.seed,

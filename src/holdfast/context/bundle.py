@@ -335,7 +335,7 @@ def _shown(
         return _cost(_section(item, text, rules.fenced), count) <= grant
 
     fate: Fate
-    if not rules.fenced or item.kind in ("map", "tree", "plan"):
+    if item.kind in ("map", "tree", "plan") or not (rules.fenced or item.kind in ("index", "pin")):
         short, fate = head_only(item.text, fits), "cut"
     elif item.kind in ("requires", "refers", "retrieved"):
         short, fate = _summed_up(item, rules, grant, fits), "summary"

@@ -18,14 +18,15 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import sqrt
-from struct import Struct
+from struct import iter_unpack, pack
 
 import msgspec
 
 from holdfast.context.grammars import definitions
 from holdfast.context.retrieve import best, bm25, emphasis
-from holdfast.context.words import root, terms, tokens, weighed
+from holdfast.context.words import Cuts, root, terms, tokens, weighed
 
 FILE_CHARS_MAX = 400_000
 DEFINERS_MAX = 8  # a name that more files define tells nothing about where it comes from
@@ -36,7 +37,6 @@ PRECISION = 1e-4
 PUSHES_MAX = 5_000
 CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
-_LINK = Struct("<Id")  # a file's number and its share
 # Weights of the five rankings, set on the training half of benchmarks/context.py.
 CONTENT_WEIGHT, PATH_WEIGHT, NAMES_WEIGHT, GRAPH_WEIGHT, HISTORY_WEIGHT = 1.0, 0.5, 0.2, 0.1, 0.5
 TOKEN_PRICE = 0.00125  # of the score, for each token that is shown of a file; set likewise
@@ -44,8 +44,8 @@ TOKEN_PRICE = 0.00125  # of the score, for each token that is shown of a file; s
 # Of a text after a newline, since the engine looks for a literal faster than for a line's start; it
 # takes blanks and names once and for all, without which an indented line costs three times as much.
 _PYTHON = re.compile(
-    r"\n(?:[ \t]*+(?:async[ \t]++)?(?:def|class)[ \t]++(\w++)"
-    r"|([A-Za-z_]\w{2,}+)[ \t]*+[:=](?!=))"
+    r"\n(?:[ \t]*+(?:async[ \t]++)?(?:def|class)[ \t]++"
+    r"|(?=[A-Za-z_]\w{2,}+[ \t]*+[:=](?!=)))(\w++)"
 )
 _OTHER = re.compile(
     r"\n[ \t]*(?:(?:export|default|pub(?:\([a-z]+\))?|public|private|protected|static|async"
@@ -64,9 +64,9 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class Scanned:
-    """What one file holds: facts for the map, and for the search terms of so many tokens."""
+    """What one file holds: facts for the map (encoded), and terms of so many tokens to search."""
 
-    facts: Facts
+    facts: bytes
     terms: str
     length: int
 
@@ -104,18 +104,14 @@ class CodeMap:
 
     def leads(self, number: int) -> Iterator[tuple[int, float]]:
         """The files that a file leads to, with their shares of 1."""
-        return _LINK.iter_unpack(self.links[number])
+        return iter_unpack("<Id", self.links[number])  # a file's number and its share
 
 
 def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
     """The facts of one file with its counted tokens."""
     pattern = _PYTHON if path.endswith((".py", ".pyi")) else _OTHER
     parsed = None if pattern is _PYTHON else definitions(path, text[:FILE_CHARS_MAX])
-    found = (
-        (match.group(match.lastindex or 0) for match in pattern.finditer("\n" + text))
-        if parsed is None
-        else (name for _, name in parsed)
-    )
+    found = pattern.findall("\n" + text) if parsed is None else [name for _, name in parsed]
     defines = tuple(sorted({name for name in found if len(name) > 2}))
     mentions = {
         name: times for name, times in counted.items() if len(name) > 2 and name.isidentifier()
@@ -123,13 +119,13 @@ def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
     return Facts(defines=defines, mentions=mentions)
 
 
-def scanned(files: Iterable[tuple[str, str]]) -> list[Scanned]:
+def scanned(files: Iterable[tuple[str, str]], cuts: Cuts) -> list[Scanned]:
     """What files hold that are given as (path, text), in their order."""
     found = []
     for path, text in files:
         counted = tokens(text)
-        said = weighed(counted)
-        facts = scan(path, text, counted)
+        said = weighed(counted, cuts)
+        facts = encode_facts(scan(path, text, counted))
         found.append(Scanned(facts=facts, terms=" ".join(said), length=len(said)))
     return found
 
@@ -287,14 +283,15 @@ def decode_map(content: bytes) -> CodeMap | None:
 
 
 def _words(texts: Iterable[str]) -> Words:
-    files: defaultdict[str, list[int]] = defaultdict(list)
+    files: defaultdict[str, list[str]] = defaultdict(list)
     lengths = []
     for number, text in enumerate(texts):
         found = [root(term) for term in terms(text)]
         lengths.append(len(found))
+        shown = str(number)
         for word in found:
-            files[word].append(number)
-    lines = (f"{word} {' '.join(map(str, numbers))}\n" for word, numbers in files.items())
+            files[word].append(shown)
+    lines = (f"{word} {' '.join(numbers)}\n" for word, numbers in files.items())
     return Words(lines="\n" + "".join(lines), lengths=tuple(lengths))
 
 
@@ -322,7 +319,7 @@ def _matching(pattern: re.Pattern[str], text: str) -> list[int]:
     found: list[int] = []
     line, at, text = 0, 0, "\n" + text
     for match in pattern.finditer(text):
-        start = match.start(match.lastindex or 0)
+        start = match.start(1)
         line += text.count("\n", at, start)
         at = start
         found.append(line)
@@ -340,7 +337,7 @@ def _forward(
 ) -> list[tuple[int, float]]:
     """The files that names lead to most; one more than are kept, since a file finds itself."""
     found: defaultdict[int, float] = defaultdict(float)
-    for name in [name for name in mentions if name in useful]:
+    for name in filter(useful.__contains__, mentions):
         telling, targets = useful[name]
         share = sqrt(mentions[name]) * telling
         for target in targets:
@@ -361,4 +358,5 @@ def _strongest(
 
 def _shares(links: Sequence[tuple[int, float]]) -> bytes:
     total = sum(weight for _, weight in links)
-    return b"".join(_LINK.pack(number, round(weight / total, 6)) for number, weight in links)
+    shares = [(number, round(weight / total, 6)) for number, weight in links]
+    return pack("<" + "Id" * len(shares), *chain.from_iterable(shares))

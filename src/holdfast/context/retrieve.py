@@ -15,10 +15,12 @@ import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from holdfast.context.words import forms, root, terms, tokens, weighed
-from holdfast.store import Tx
+
+if TYPE_CHECKING:  # what scans files beside us imports this too, and no store
+    from holdfast.store import Tx
 
 DocumentKind = Literal["output", "incident"]
 K = TypeVar("K", bound=Hashable)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+DIGITS_MAX = 9
 _BLOCK = re.compile(
     r"^ {0,3}```rules[ \t\r]*\n(.*?)(?:^ {0,3}```[ \t\r]*$|\Z)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
@@ -34,7 +35,7 @@ def _breach(rule: str, output: str) -> str:
             return "" if value in output else f"the output must contain {value!r}"
         case "must not contain" if value:
             return f"the output must not contain {value!r}" if value in output else ""
-        case "words at most" if value.isdecimal():
+        case "words at most" if value.isdecimal() and len(value) <= DIGITS_MAX:
             over = words > int(value)
             return f"the output has {words} words, at most {value} are allowed" if over else ""
         case _:

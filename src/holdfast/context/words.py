@@ -13,14 +13,17 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import chain
 
 TERM_CHARS_MAX = 64
 TOKENS_MAX = 20_000
 ROOT_CHARS_MIN = 5
+CUTS_MAX = 200_000
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _TOKEN = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+")
-_ASCII_WORDS = "".join(
-    sign if sign.isalnum() or sign == "_" else " " for sign in map(chr, range(128))
+# What is no word in ASCII as a blank; bytes of other signs as they are.
+_APART = bytes(
+    byte if byte > 127 or chr(byte).isalnum() or chr(byte) == "_" else 32 for byte in range(256)
 )
 _IS_CJK = re.compile(rf"[{_CJK}]")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
@@ -37,15 +40,33 @@ _EMPTY = frozenset(
 
 def terms(text: str) -> list[str]:
     """The terms of a text in order, repeated as often as they occur."""
-    return " ".join(map(_cut, _TOKEN.findall(text))).split()
+    return " ".join(map(_known_cut, _TOKEN.findall(text))).split()
 
 
 def tokens(text: str) -> Counter[str]:
     """How often each word, identifier or CJK run occurs, before it is cut into terms."""
-    return Counter(text.translate(_ASCII_WORDS).split() if text.isascii() else _TOKEN.findall(text))
+    apart = text.encode("utf-8", "surrogatepass").translate(_APART)
+    found = apart.decode("utf-8", "surrogatepass").split()
+    if text.isascii():
+        return Counter(found)
+    each = ((word,) if word.isascii() else _TOKEN.findall(word) for word in found)
+    return Counter(chain.from_iterable(each))
 
 
-def weighed(counted: Mapping[str, int]) -> list[str]:
+class Cuts(dict[str, str]):
+    """How tokens are cut, remembered by who cuts many files: most have been seen before.
+
+    Forgets all of it at `CUTS_MAX` tokens.
+    """
+
+    def __missing__(self, token: str) -> str:
+        if len(self) >= CUTS_MAX:
+            self.clear()
+        cut = self[token] = _cut(token)
+        return cut
+
+
+def weighed(counted: Mapping[str, int], cuts: Cuts | None = None) -> list[str]:
     """The terms of counted tokens as they are indexed: an entry is the terms of one token.
 
     A token is there once, from 3 occurrences on twice, from 9 on three times: more hardly raise
@@ -54,10 +75,10 @@ def weighed(counted: Mapping[str, int]) -> list[str]:
     """
     often = [token for token, times in counted.items() if times >= 3]
     most = [token for token in often if counted[token] >= 9]
-    return list(map(_cut, [*counted, *often, *most]))[:TOKENS_MAX]
+    cut = _cut if cuts is None else cuts.__getitem__
+    return list(map(cut, [*counted, *often, *most][:TOKENS_MAX]))
 
 
-@lru_cache(maxsize=200_000)
 def _cut(token: str) -> str:
     """`parseHTTPBody` → its parts and itself; a CJK run → its bigrams and trigrams; by spaces."""
     if token.isalpha() and token.islower() and token.isascii():
@@ -74,6 +95,9 @@ def _cut(token: str) -> str:
     return " ".join(
         [stem(part) for part in parts if part not in _EMPTY and 1 < len(part) <= TERM_CHARS_MAX]
     )
+
+
+_known_cut = lru_cache(maxsize=100_000)(_cut)
 
 
 def stem(word: str) -> str:

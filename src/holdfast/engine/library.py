@@ -18,7 +18,6 @@ from holdfast.context.codemap import (
     Scanned,
     decode_facts,
     decode_map,
-    encode_facts,
     encode_map,
 )
 from holdfast.context.history import Change, decode_changes, encode_changes
@@ -70,8 +69,7 @@ def known_facts(tx: Tx, blobs: Sequence[str]) -> dict[str, Facts]:
 def store_facts(tx: Tx, scanned: Mapping[str, Scanned]) -> None:
     """Remember files by blob id: facts for the map, weighed terms for the search. Idempotent."""
     for blob, found in scanned.items():
-        facts = encode_facts(found.facts)
-        retrieve.add_file(tx, blob, found.terms, length=found.length, facts=facts)
+        retrieve.add_file(tx, blob, found.terms, length=found.length, facts=found.facts)
 
 
 def store_map(tx: Tx, tree: str, code: CodeMap) -> None:

@@ -75,9 +75,9 @@ class Runs:
 
     async def _start(self, title: str, asked: RunBody) -> int:
         settings, options = self._app.settings, asked.options
-        context = with_changes(ContextOptions(), options.changes(asked.use_context))
-        manual = tuple(self._app.redact(source) for source in context.manual)
-        self._app.engine.read(need_sources, manual, 0)
+        changes = options.changes(asked.use_context)
+        context = with_changes(ContextOptions(), changes, self._app.redact)
+        self._app.engine.read(need_sources, context.manual, 0)
         rules = policy(settings)
         wish = Wish(
             text=title,
@@ -86,7 +86,7 @@ class Runs:
             checks=options.checks,
             policy=replace(
                 rules,
-                context=replace(context, manual=manual),
+                context=context,
                 max_turns=options.max_turns or rules.max_turns,
             ),
             budget=Budget(

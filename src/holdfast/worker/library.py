@@ -18,7 +18,14 @@ from typing import TypeVar
 from holdfast.adapters.repository import Repository
 from holdfast.adapters.scanner import Scanner
 from holdfast.adapters.tools.paths import shown
-from holdfast.context.codemap import DEFINERS_MAX, CodeMap, Facts, Scanned, build
+from holdfast.context.codemap import (
+    DEFINERS_MAX,
+    CodeMap,
+    Facts,
+    Scanned,
+    build,
+    decode_facts,
+)
 from holdfast.context.history import COMMITS_MAX, HISTORY_BYTES_MAX, Change, changes
 from holdfast.engine import Engine
 from holdfast.engine.library import (
@@ -35,7 +42,6 @@ FILE_BYTES_MAX = 400_000
 BATCH = 200
 BATCH_BYTES = 8_000_000
 HELD_BYTES_MAX = 64_000_000  # of source, whose facts take about four times that in memory
-NONE = Facts(defines=(), mentions={})
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -80,18 +86,19 @@ def _made(
     entries = [(path, blob) for path, (_, blob, _) in zip(paths, found, strict=True)]
     path_of = {blob: path for path, blob in reversed(entries)}
     sizes = {blob: size for _, blob, size in found}
+    small = sum(sizes.values()) <= HELD_BYTES_MAX
     facts: dict[str, Facts] = {}
-    definers: Counter[str] = Counter()
-    for batch, known_now in _indexed(engine, repository, list(_batches(sizes)), path_of, redact):
-        for each in known_now.values():
-            definers.update(each.defines)
-        facts |= known_now if sum(sizes.values()) <= HELD_BYTES_MAX else dict.fromkeys(batch, NONE)
-    # Names that nobody or everybody defines lead nowhere: most of what files mention is not kept.
-    telling = {name: name for name, times in definers.items() if times <= DEFINERS_MAX}
-    for batch in _batches({blob: sizes[blob] for blob, each in facts.items() if each is NONE}):
-        for blob, each in engine.read(known_facts, batch).items():
-            told = {telling[name]: n for name, n in each.mentions.items() if name in telling}
-            facts[blob] = Facts(defines=each.defines, mentions=told)
+    for known_now in _indexed(engine, repository, list(_batches(sizes)), path_of, redact):
+        for blob, each in known_now.items():
+            facts[blob] = each if small else Facts(defines=each.defines, mentions={})
+    if not small:
+        # Names that nobody or everybody defines lead nowhere: most that is mentioned is not kept.
+        definers = Counter(name for each in facts.values() for name in each.defines)
+        telling = {name: name for name, times in definers.items() if times <= DEFINERS_MAX}
+        for batch in _batches(sizes):
+            for blob, each in engine.read(known_facts, batch).items():
+                told = {telling[name]: n for name, n in each.mentions.items() if name in telling}
+                facts[blob] = Facts(defines=facts[blob].defines, mentions=told)
     return build((path, blob, facts[blob]) for path, blob in entries)
 
 
@@ -121,21 +128,21 @@ def _indexed(
     batches: Sequence[list[str]],
     path_of: Mapping[str, str],
     redact: Callable[[str], str],
-) -> Iterator[tuple[Sequence[str], dict[str, Facts]]]:
-    """Each batch with its facts, scanned and stored where they were not known."""
+) -> Iterator[dict[str, Facts]]:
+    """The facts of each batch, scanned and stored where they were not known."""
 
-    def read(batch: Sequence[str]) -> tuple[Sequence[str], dict[str, Facts], dict[str, bytes]]:
+    def read(batch: Sequence[str]) -> tuple[dict[str, Facts], dict[str, bytes]]:
         facts = engine.read(known_facts, batch)
         missing = [blob for blob in batch if blob not in facts]
         contents = repository.contents(missing) if missing else []
-        return batch, facts, dict(zip(missing, contents, strict=True))
+        return facts, dict(zip(missing, contents, strict=True))
 
     def scan(
-        texts: tuple[Sequence[str], dict[str, Facts], dict[str, str]],
-    ) -> tuple[Sequence[str], dict[str, Facts], dict[str, Scanned]]:
-        batch, facts, found = texts
+        texts: tuple[dict[str, Facts], dict[str, str]],
+    ) -> tuple[dict[str, Facts], dict[str, Scanned]]:
+        facts, found = texts
         files = [(path_of[blob], text) for blob, text in found.items()]
-        return batch, facts, dict(zip(found, scanner(files), strict=True))
+        return facts, dict(zip(found, scanner(files), strict=True))
 
     # While this thread redacts a batch, git reads the next, the scanner scans and SQLite writes.
     with (
@@ -145,15 +152,15 @@ def _indexed(
         ThreadPoolExecutor(1) as writing,
     ):
         texts = (
-            (batch, facts, {blob: _text(content, redact) for blob, content in contents.items()})
-            for batch, facts, contents in _ahead(reading, read, batches)
+            (facts, {blob: _text(content, redact) for blob, content in contents.items()})
+            for facts, contents in _ahead(reading, read, batches)
         )
         written: Future[None] | None = None
-        for batch, facts, scanned in _ahead(scanning, scan, texts):
+        for facts, scanned in _ahead(scanning, scan, texts):
             if written is not None:
                 written.result()
             written = writing.submit(engine.call, store_facts, scanned) if scanned else None
-            yield batch, facts | {blob: found.facts for blob, found in scanned.items()}
+            yield facts | {blob: decode_facts(found.facts) for blob, found in scanned.items()}
         if written is not None:
             written.result()
 
