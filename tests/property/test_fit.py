@@ -4,7 +4,7 @@ import random
 import warnings
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.context.bundle import (
@@ -49,6 +49,8 @@ CANDIDATES = st.lists(
         reason=st.text(max_size=30),
         text=TEXTS,
         cite=st.sampled_from(["", "task 7"]),
+        rank=st.integers(0, 2),
+        worth=st.sampled_from([0.0, 0.0, 0.3, 1.0]),
         excluded=st.sampled_from(["", "", "", "excluded by ada: no"]),
     ),
     max_size=8,
@@ -60,6 +62,11 @@ RULES = st.builds(
     frame=st.sampled_from([("", ""), ("# Context\n\nBelow.", "# Use\n\n- Cite it.")]),
     query=st.sampled_from(["", "pool socket"]),
 )
+
+TWINS = [  # alike but for what they are worth
+    Candidate(source="a", kind="retrieved", reason="", text="pool leak.\n" * 200, worth=worth)
+    for worth in (0.3, 1.0)
+]
 
 
 @settings(max_examples=150, deadline=None)
@@ -81,6 +88,7 @@ def test_a_bundle_is_never_over_budget_by_a_real_tokenizer(
 
 @settings(max_examples=100, deadline=None)
 @given(CANDIDATES, st.integers(20, 900), RULES, st.integers(0, 99))
+@example(TWINS, 400, Rules(fenced=True), 0)
 def test_the_order_of_candidates_does_not_matter(
     candidates: list[Candidate], budget: int, rules: Rules, seed: int
 ) -> None:

@@ -295,10 +295,11 @@ def _joined(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _place(item: Candidate, rules: Rules) -> tuple[int | str, ...]:
+def _place(item: Candidate, rules: Rules) -> tuple[float | str, ...]:
     """Its place in the text: total, so that the order in which candidates come cannot matter."""
     tier = rules.order.index(item.kind)
-    return tier, item.rank, item.source, item.text, item.reason, item.cite, item.excluded
+    named = item.source, item.text, item.reason, item.cite, item.excluded
+    return tier, item.rank, *named, item.worth
 
 
 def _cost(section: str, count: Counter) -> int:
