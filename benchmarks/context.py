@@ -61,17 +61,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Sizes:
-    """Packages and questions, plans of 100 tasks and files for the timings, and repeats."""
+    """Questions of either kind at most; plans of 100 tasks and files for the timings; repeats."""
 
     packages: Sequence[str]
-    questions: int
+    commits: int
+    docstrings: int
     plans: int
     files: int
     repeats: int
 
 
-FULL = Sizes(packages=PACKAGES, questions=60, plans=1000, files=5000, repeats=15)
-QUICK = Sizes(packages=("json", "http"), questions=6, plans=3, files=60, repeats=3)
+FULL = Sizes(packages=PACKAGES, commits=200, docstrings=60, plans=1000, files=5000, repeats=15)
+QUICK = Sizes(packages=("json", "http"), commits=6, docstrings=6, plans=3, files=60, repeats=3)
 
 
 @dataclass(frozen=True)
@@ -416,7 +417,7 @@ def main() -> None:
         try:
             if "git" in only:
                 repo = Path(chosen.repo or ROOT).resolve()
-                questions = commits(repo, sizes.questions, half)
+                questions = commits(repo, sizes.commits, half)
                 note(f"{len(questions)} commits of {repo.name} …")
                 rows += quality("git", repo, questions, engine, rankers)
             if "docs" in only:
@@ -427,7 +428,7 @@ def main() -> None:
                     else [library / name for name in sizes.packages]
                 )
                 (place / "docs").mkdir()
-                questions = documented(place / "docs", packages, sizes.questions, half)
+                questions = documented(place / "docs", packages, sizes.docstrings, half)
                 note(f"{len(questions)} docstrings …")
                 rows += quality("docs", place / "docs", questions, engine, rankers)
         finally:

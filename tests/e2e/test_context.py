@@ -16,17 +16,21 @@ from e2e.support import git, make_repo, says, write_script
 from holdfast import cli
 from holdfast.app import App, build, context
 from holdfast.app.goals import Wish, policy, start, work
+from holdfast.cli.common import Lines
+from holdfast.cli.console import Console
 from holdfast.config import DEFAULTS, load
 from holdfast.context.limits import bundle_tokens
 from holdfast.context.retrieve import add_document
 from holdfast.context.tokens import counter
 from holdfast.domain.model import ContextOptions
+from holdfast.domain.ports import Progress
 from holdfast.engine import brief, claim
 from holdfast.engine.attempts import attempt_record
 from holdfast.engine.links import create_link
 from holdfast.engine.listing import task_row
 from holdfast.engine.steering import steers_of
 from holdfast.errors import NotFound, Refused, Stale
+from holdfast.worker import gather, library
 
 FILES = {
     "src/pool.py": "class SocketPool:\n    def acquire(self):\n        return connect()\n",
@@ -220,6 +224,27 @@ def test_a_map_whose_history_cannot_be_read_is_shown_without_it(place) -> None:
     found = context.preview(here.app, 1)
     assert "earlier commits (none: git log" in items(found)["Repository map"]["reason"]
     assert "1: class SocketPool" in found["text"]
+
+
+def test_who_watches_hears_how_far_a_tree_is_read_where_that_takes_long(
+    place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = place(context="curated")
+    here.start()
+    shown: list[Progress] = []
+    monkeypatch.setattr(here.app.sink, "show", shown.append, raising=False)
+    monkeypatch.setattr(library, "BATCH", 2)
+    context.preview(here.app, 1)
+    assert shown == [], "it was read within a second"
+    here.app.engine.call(lambda tx: tx.run("map.forget", kept=0))
+    monkeypatch.setattr(gather, "INDEXING_S", 0.0)
+    context.preview(here.app, 1)
+    assert [(one.kind, one.attempt, one.text) for one in shown] == [
+        ("indexing", "1.1", "indexing 4 files: 2 read"),
+        ("indexing", "1.1", "indexing 4 files: 4 read"),
+    ]
+    Lines(Console(json=False)).show(shown[0])
+    assert "indexing 4 files: 2 read" in capsys.readouterr().err
 
 
 def test_a_dependency_without_an_output_is_explained_and_never_an_empty_item(place) -> None:

@@ -236,6 +236,26 @@ def test_the_map_does_not_depend_on_how_much_is_read_at_a_time(
         assert read_tree(w.engine, repository, tree, str) == whole
 
 
+def test_no_more_than_three_batches_are_read_and_not_yet_stored(
+    tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "BATCH", 1)
+    with world(tmp_path) as w:
+        texts: list[str] = []
+        ahead: list[int] = []
+
+        def redact(text: str) -> str:
+            texts.append(text)
+            stored = w.engine.read(lambda tx: tx.number("file.next")) - 1
+            ahead.append(len(texts) - 1 - stored)  # the first text is that of the names
+            return text
+
+        assert len(read_tree(w.engine, repository, repository.tree_of("HEAD"), redact).paths) == 5
+        assert ahead[:2] == [0, 1]
+        assert len(ahead) == 5
+        assert max(ahead) <= 3, "of four texts"
+
+
 def test_batches_hold_every_blob_once_within_both_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "BATCH", 3)
     monkeypatch.setattr(library, "BATCH_BYTES", 10)

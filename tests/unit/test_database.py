@@ -4,15 +4,19 @@ import multiprocessing
 import os
 import resource
 import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from desk import Desk, task
 from holdfast.errors import Corrupt, HoldfastError, Refused, Unavailable
-from holdfast.store import open_reader, open_store, translated
+from holdfast.store import database, open_reader, open_store, translated
 from holdfast.store.database import APPLICATION_ID, SCHEMA_VERSION
 from simulate.faults import SimClock
+
+STORES = 20
 
 
 def pragma(path: Path, name: str) -> object:
@@ -181,24 +185,44 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None
     desk.close()
 
 
-def _create(folder: str, start: "multiprocessing.synchronize.Event") -> None:
-    start.wait(30)
-    for _ in range(3):
-        open_store(Path(folder) / "holdfast.db", now_ms=1).close()
+def _create(folder: str, start: "multiprocessing.synchronize.Barrier") -> None:
+    for number in range(STORES):
+        start.wait(60)
+        open_store(Path(folder) / f"{number}.db", now_ms=1).close()
 
 
-@pytest.mark.parametrize("again", range(3))
-def test_two_processes_may_create_the_store_at_once(tmp_path: Path, again: int) -> None:
+def test_processes_may_create_a_store_at_once(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    start = context.Event()
-    both = [context.Process(target=_create, args=(str(tmp_path), start)) for _ in range(3)]
-    for process in both:
+    start = context.Barrier(3)
+    all_of_them = [context.Process(target=_create, args=(str(tmp_path), start)) for _ in range(3)]
+    for process in all_of_them:
         process.start()
-    start.set()
-    for process in both:
-        process.join(60)
+    for process in all_of_them:
+        process.join(120)
         assert process.exitcode == 0
-    assert pragma(tmp_path / "holdfast.db", "user_version") == SCHEMA_VERSION
+    for number in range(STORES):
+        assert pragma(tmp_path / f"{number}.db", "user_version") == SCHEMA_VERSION
+
+
+class Overtaken(sqlite3.Connection):
+    """A connection beside which another program makes a store, between two looks at the file."""
+
+    path: Path
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        found = super().execute(sql, *values)
+        if sql == "PRAGMA application_id":
+            with closing(sqlite3.connect(self.path)) as other, suppress(sqlite3.OperationalError):
+                other.execute("PRAGMA busy_timeout = 0")
+                other.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                other.execute("CREATE TABLE made (at INTEGER)")
+        return found
+
+
+def test_a_store_that_is_made_meanwhile_is_not_taken_for_another_programs(tmp_path: Path) -> None:
+    path = Overtaken.path = tmp_path / "holdfast.db"
+    with closing(sqlite3.connect(path, isolation_level=None, factory=Overtaken)) as looking:
+        assert database._is_current(looking, path) is False
 
 
 def test_a_desk_is_a_store_like_any_other(tmp_path: Path) -> None:

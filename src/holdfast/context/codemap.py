@@ -130,9 +130,20 @@ def scanned(files: Iterable[tuple[str, str]], cuts: Cuts) -> list[Scanned]:
     return found
 
 
-def build(files: Iterable[tuple[str, str, Facts]]) -> CodeMap:
-    """The graph of a tree's files given as (path, blob, facts), in any order."""
+def named(facts: Facts) -> list[str]:
+    """The roots of what a file defines, as `build` wants them."""
+    return _roots(" ".join(facts.defines))
+
+
+def build(
+    files: Iterable[tuple[str, str, Facts]], names: Mapping[str, list[str]] | None = None
+) -> CodeMap:
+    """The graph of a tree's files given as (path, blob, facts), in any order.
+
+    `names` of every blob, if they were `named` before: all else has to wait for the last file.
+    """
     ordered = sorted(files, key=lambda file: file[0])
+    known = names or {blob: named(facts) for _, blob, facts in ordered}
     definers: defaultdict[str, list[int]] = defaultdict(list)
     for number, (_, _, facts) in enumerate(ordered):
         for name in facts.defines:
@@ -156,8 +167,8 @@ def build(files: Iterable[tuple[str, str, Facts]]) -> CodeMap:
         paths=tuple(path for path, _, _ in ordered),
         blobs=tuple(blob for _, blob, _ in ordered),
         links=tuple(_shares(_strongest(found)) for found in both),
-        path=_words(path for path, _, _ in ordered),
-        names=_words(" ".join(facts.defines) for _, _, facts in ordered),
+        path=_words(_roots(path) for path, _, _ in ordered),
+        names=_words(known[blob] for _, blob, _ in ordered),
     )
 
 
@@ -282,11 +293,14 @@ def decode_map(content: bytes) -> CodeMap | None:
         return None
 
 
-def _words(texts: Iterable[str]) -> Words:
+def _roots(text: str) -> list[str]:
+    return [root(term) for term in terms(text)]
+
+
+def _words(texts: Iterable[list[str]]) -> Words:
     files: defaultdict[str, list[str]] = defaultdict(list)
     lengths = []
-    for number, text in enumerate(texts):
-        found = [root(term) for term in terms(text)]
+    for number, found in enumerate(texts):
         lengths.append(len(found))
         shown = str(number)
         for word in found:

@@ -301,8 +301,9 @@ class Entropy(Protocol):
 class Progress:
     """One line of live progress: `attempt`, at its `turn` (0 outside the loop), did or does `text`.
 
-    `asking`, `calling` and `checking` say what is about to be waited for; `attempt`, `turn`, `tool`
-    and `check` what came of it; `note`, `model`, `branch` and `lease` are for a person to keep.
+    `asking`, `calling` and `checking` say what is about to be waited for, `indexing` how far a tree
+    is that nobody has read before; `attempt`, `turn`, `tool` and `check` what came of it; `note`,
+    `model`, `branch` and `lease` are for a person to keep.
     """
 
     kind: str

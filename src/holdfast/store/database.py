@@ -1,13 +1,15 @@
 """Opening a store: pragmas, identity, schema version, migrations, and what SQLite's errors mean.
 
-Invariants: a store of another application or of a newer schema is refused untouched; migrations run
-in one transaction each and twice safely; damage is `Corrupt` and always names the way back.
+Invariants: a store of another application or of a newer schema is refused untouched; one process
+at a time makes or migrates a store, in one transaction and twice safely; damage is `Corrupt` and
+always names the way back.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ from pathlib import Path
 from holdfast.domain.lifecycle import TRANSITIONS
 from holdfast.errors import Corrupt, HoldfastError, Refused, Unavailable
 from holdfast.store import queries
+from holdfast.store.gates import Gate, held_by, holder
 
 APPLICATION_ID = 0x484F4C44  # "HOLD"
 SCHEMA_VERSION = 4
@@ -37,11 +40,12 @@ def open_store(path: Path, *, now_ms: int) -> sqlite3.Connection:
             ) from error
         connection = _connect(path)
         try:
-            _check_identity(connection, path)
-            connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-            connection.execute("PRAGMA journal_mode = WAL")
+            if not _is_current(connection, path):
+                with _alone(path):
+                    connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+                    connection.execute("PRAGMA journal_mode = WAL")
+                    _in_transaction(connection, lambda: _apply(connection, now_ms))
             connection.execute("PRAGMA synchronous = FULL")
-            _migrate(connection, now_ms)
         except BaseException:
             connection.close()
             raise
@@ -109,10 +113,13 @@ def _private(path: Path) -> None:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
-def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
+def _is_current(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether nothing is left to make or to migrate; refuses what is not ours or newer."""
+    connection.execute("BEGIN")  # one look: another process may be making the store right now
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    connection.execute("ROLLBACK")
     if application != APPLICATION_ID and (application != 0 or tables != 0):
         raise Refused(f"{path} is a database of another program", hint="set HOLDFAST_HOME")
     if version > SCHEMA_VERSION:
@@ -121,16 +128,28 @@ def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
             hint="upgrade holdfast; nothing was changed",
             code="newer_schema",
         )
+    log = connection.execute("PRAGMA journal_mode").fetchone()[0]
+    return bool(version == SCHEMA_VERSION and log == "wal")
 
 
-def _migrate(connection: sqlite3.Connection, now_ms: int) -> None:
-    if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
-        return
-    _in_transaction(connection, lambda: _apply(connection, now_ms))
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the writers' turn: SQLite waits for nobody when a store's log changes its kind."""
+    gate = Gate(path.parent / "write.lock")
+    try:
+        turn = gate.enter(time.monotonic() + BUSY_MS / 1000)
+        if turn is None:
+            raise held_by(holder(gate.path), BUSY_MS / 1000)
+        try:
+            yield
+        finally:
+            gate.leave(turn)
+    finally:
+        gate.close()
 
 
 def _apply(connection: sqlite3.Connection, now_ms: int) -> None:
-    """Runs under the write lock; the version is read again, since another process may be first."""
+    """Runs under the write lock; the version is read anew, since another process may be first."""
     statements = queries.load()
     current = connection.execute("PRAGMA user_version").fetchone()[0]
     for version in range(current + 1, SCHEMA_VERSION + 1):

@@ -25,6 +25,7 @@ from holdfast.context.steer import Steer
 from holdfast.context.tokens import count_tokens, counter
 from holdfast.context.words import terms
 from holdfast.domain.model import Claim, ContextOptions
+from holdfast.domain.ports import Progress
 from holdfast.engine.listing import plan_specs
 from holdfast.engine.outlook import answer_of, last_report, neighbours
 from holdfast.engine.rows import need
@@ -32,7 +33,7 @@ from holdfast.engine.steering import INDEX, IndexPage, get_index, steers_of
 from holdfast.engine.undo import trees_to_undo
 from holdfast.errors import Corrupt, Refused, Unavailable
 from holdfast.store import Tx
-from holdfast.worker.library import read_history, read_tree, redacted, shown_names
+from holdfast.worker.library import read_history, read_tree, redacted, shown_names, uncollected
 from holdfast.worker.summaries import MODES as SUMMARIES
 from holdfast.worker.summaries import Summaries
 from holdfast.worker.workshop import Workshop
@@ -40,6 +41,7 @@ from holdfast.worker.workshop import Workshop
 MODES: tuple[Literal["plain", "curated"], ...] = ("plain", "curated")
 OUTPUTS_WEIGHED = 10  # beside those that are shown, so that near-duplicates can be passed over
 FILES_SHOWN = 40
+INDEXING_S = 1.0  # between two words about a tree that nobody has read before
 FILES_EXPLAINED = 3
 NEWEST = 2000  # outputs that are compared by meaning
 NEAR_MIN = 0.3
@@ -321,11 +323,8 @@ def _map(
     query: str,
     hidden: Collection[str],
 ) -> list[Candidate]:
-    code = read_tree(shop.engine, repository, tree, shop.redact)
-    reason = (
-        "files nearest to the task for what they take to show, "
-        "by words, definitions, mentions and earlier commits"
-    )
+    code = read_tree(shop.engine, repository, tree, shop.redact, _indexing(shop, claim))
+    reason = "files near the task and short, by words, definitions, mentions and earlier commits"
     try:
         known = read_history(shop.engine, repository, claim.base_commit, shop.redact)
     except Unavailable as error:
@@ -358,17 +357,33 @@ def shown(
     redact: Callable[[str], str],
 ) -> list[tuple[str, str]]:
     """What a map says of files with their scores, as (path, entry), in the order of showing."""
-    if not ranked:
-        return []
     blob_of = dict(zip(code.paths, code.blobs, strict=True))
     contents = repository.contents([blob_of[path] for path, _ in ranked])
     entries = {}
-    for (path, _), content in zip(ranked, contents, strict=True):
-        text = redact(content.decode(errors="replace"))
-        entries[path] = f"{path}\n{_indented(outline(path, text, query))}"
+    with uncollected():
+        for (path, _), content in zip(ranked, contents, strict=True):
+            text = redact(content.decode(errors="replace"))
+            entries[path] = f"{path}\n{_indented(outline(path, text, query))}"
     # Counted in pieces whatever counts the budget: a map's order is no matter of a vocabulary.
     sizes = {path: count_tokens(entry) for path, entry in entries.items()}
     return [(path, entries[path]) for path in affordable(ranked, sizes)]
+
+
+def _indexing(shop: Workshop, claim: Claim) -> Callable[[int, int], None]:
+    """Says how far a tree is read, each time that `INDEXING_S` have passed without a word."""
+    said, at = shop.clock.monotonic_s(), claim.fence
+
+    def heard(read: int, of: int) -> None:
+        nonlocal said
+        if shop.clock.monotonic_s() - said >= INDEXING_S:
+            said = shop.clock.monotonic_s()
+            text = f"indexing {of:,} files: {read:,} read"
+            what = Progress(
+                kind="indexing", goal=at.goal, task=claim.spec.label, text=text, attempt=at.session
+            )
+            shop.sink.show(what)
+
+    return heard
 
 
 def _indented(text: str) -> str:

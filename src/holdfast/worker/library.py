@@ -25,6 +25,7 @@ from holdfast.context.codemap import (
     Scanned,
     build,
     decode_facts,
+    named,
 )
 from holdfast.context.history import COMMITS_MAX, HISTORY_BYTES_MAX, Change, changes
 from holdfast.engine import Engine
@@ -40,32 +41,38 @@ from holdfast.engine.library import (
 FILES_MAX = 20_000
 FILE_BYTES_MAX = 400_000
 BATCH = 200
-BATCH_BYTES = 8_000_000
+BATCH_BYTES = 2_000_000
+AHEAD = 2  # batches that are read before they are wanted, and scanned; one more is being stored
 HELD_BYTES_MAX = 64_000_000  # of source, whose facts take about four times that in memory
 T = TypeVar("T")
 U = TypeVar("U")
 
 
 def read_tree(
-    engine: Engine, repository: Repository, tree: str, redact: Callable[[str], str]
+    engine: Engine,
+    repository: Repository,
+    tree: str,
+    redact: Callable[[str], str],
+    heard: Callable[[int, int], None] = lambda read, of: None,
 ) -> CodeMap:
     """The map of a tree, made and indexed if it is not known yet. Idempotent.
 
+    On the way `heard` is told again and again how many files are read, and of how many.
     Binary files, links, files over `FILE_BYTES_MAX` and those past `FILES_MAX` are left out.
     """
     known = engine.read(known_map, tree)
     if known is not None:
         return known
-    with _uncollected():
-        code = _made(engine, repository, tree, redact)
+    with uncollected():
+        code = _made(engine, repository, tree, redact, heard)
         engine.call(store_map, tree, code)
     return code
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the collector of cycles: there are none, and it would walk the facts for them again
-    and again, a sixth of the whole time for 5,000 files."""
+def uncollected() -> Iterator[None]:
+    """Without the collector of cycles: facts and syntax trees have none, and it would walk them for
+    some again and again, a sixth of the time."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -76,7 +83,11 @@ def _uncollected() -> Iterator[None]:
 
 
 def _made(
-    engine: Engine, repository: Repository, tree: str, redact: Callable[[str], str]
+    engine: Engine,
+    repository: Repository,
+    tree: str,
+    redact: Callable[[str], str],
+    heard: Callable[[int, int], None],
 ) -> CodeMap:
     """The map of a tree that is not known yet; its files are indexed on the way."""
     found = [
@@ -88,9 +99,12 @@ def _made(
     sizes = {blob: size for _, blob, size in found}
     small = sum(sizes.values()) <= HELD_BYTES_MAX
     facts: dict[str, Facts] = {}
+    names: dict[str, list[str]] = {}
     for known_now in _indexed(engine, repository, list(_batches(sizes)), path_of, redact):
         for blob, each in known_now.items():
             facts[blob] = each if small else Facts(defines=each.defines, mentions={})
+            names[blob] = named(each)
+        heard(len(facts), len(sizes))
     if not small:
         # Names that nobody or everybody defines lead nowhere: most that is mentioned is not kept.
         definers = Counter(name for each in facts.values() for name in each.defines)
@@ -99,7 +113,7 @@ def _made(
             for blob, each in engine.read(known_facts, batch).items():
                 told = {telling[name]: n for name, n in each.mentions.items() if name in telling}
                 facts[blob] = Facts(defines=facts[blob].defines, mentions=told)
-    return build((path, blob, facts[blob]) for path, blob in entries)
+    return build(((path, blob, facts[blob]) for path, blob in entries), names)
 
 
 def read_history(
@@ -170,7 +184,7 @@ def _ahead(pool: Executor, work: Callable[[T], U], items: Iterable[T]) -> Iterat
     waiting: deque[Future[U]] = deque()
     for item in items:
         waiting.append(pool.submit(work, item))
-        if len(waiting) == 2:
+        if len(waiting) == AHEAD:
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
