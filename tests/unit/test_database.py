@@ -204,6 +204,12 @@ def test_processes_may_create_a_store_at_once(tmp_path: Path) -> None:
         assert pragma(tmp_path / f"{number}.db", "user_version") == SCHEMA_VERSION
 
 
+def test_a_store_beside_which_nothing_can_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "write.lock").mkdir()
+    with pytest.raises(Refused, match="cannot write beside the store"):
+        open_store(tmp_path / "holdfast.db", now_ms=1)
+
+
 class Overtaken(sqlite3.Connection):
     """A connection beside which another program makes a store, between two looks at the file."""
 

@@ -135,7 +135,12 @@ def _is_current(connection: sqlite3.Connection, path: Path) -> bool:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Hold the writers' turn: SQLite waits for nobody when a store's log changes its kind."""
-    gate = Gate(path.parent / "write.lock")
+    try:
+        gate = Gate(path.parent / "write.lock")
+    except OSError as error:
+        raise Refused(
+            f"cannot write beside the store {path}: {error.strerror}", hint="check its permissions"
+        ) from error
     try:
         turn = gate.enter(time.monotonic() + BUSY_MS / 1000)
         if turn is None:
