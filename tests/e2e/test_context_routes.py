@@ -199,6 +199,16 @@ def test_malformed_input_is_the_callers_error_and_never_ours(
     assert error["message"]
 
 
+def test_whoever_hangs_up_in_the_middle_of_a_body_leaves_no_trace_of_a_bug(tmp_path: Path) -> None:
+    server = Server(Cli(make_repo(tmp_path / "repo", FILES)))
+    head = "POST /run HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 99\r\n\r\n{"
+    with socket.create_connection(("127.0.0.1", server.port)) as early:
+        early.sendall(head.encode())
+        assert server.ask("GET", "/run/9")[0] == 404, "the one before is being read"
+    assert server.ask("GET", "/run/9")[0] == 404
+    server.close()
+
+
 def test_pages_of_others_and_other_names_of_this_machine_are_turned_away(server: Server) -> None:
     link = {"from_id": 4, "to_id": 2, "kind": "refers"}
     for other in ("http://evil.example", "null", "http://[::1", f"http://localhost:{server.port}"):

@@ -84,11 +84,7 @@ class Runs:
             repo=self._repo,
             model=options.model or settings.model,
             checks=options.checks,
-            policy=replace(
-                rules,
-                context=context,
-                max_turns=options.max_turns or rules.max_turns,
-            ),
+            policy=replace(rules, context=context, max_turns=options.max_turns or rules.max_turns),
             budget=Budget(
                 tokens=options.budget_tokens or settings.budget_tokens,
                 usd=options.budget_usd or settings.budget_usd,

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from holdfast.errors import HoldfastError, Refused
@@ -43,10 +43,13 @@ async def body_of(request: Request, kind: type[T]) -> T:
     if request.query_params:
         raise BadRequest("this route takes its fields in the body alone")
     content = b""
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > BODY_BYTES_MAX:
-            raise BadRequest(f"the body is over {BODY_BYTES_MAX} bytes", status=413)
+    try:
+        async for chunk in request.stream():
+            content += chunk
+            if len(content) > BODY_BYTES_MAX:
+                raise BadRequest(f"the body is over {BODY_BYTES_MAX} bytes", status=413)
+    except ClientDisconnect as error:  # nobody hears the answer, and it is no bug of ours
+        raise BadRequest("the body ended early") from error
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content and media != "application/json":
         raise BadRequest("the body must be application/json", status=415)
