@@ -62,6 +62,14 @@ def test_what_is_packed_is_worth_what_the_rule_promises(rivals: list[Rival], roo
     assert worth(apart, knapsack(apart, FLOOR, room)) >= promised - 1e-9
 
 
+def test_a_text_that_wishes_nothing_is_never_the_one_that_is_shown_alone() -> None:
+    nothing, long, short = (
+        Rival(wish=wish, worth=worth, terms=frozenset(str(wish)))
+        for wish, worth in ((0, 1.0), (2, 1.0), (1, 0.5))
+    )
+    assert knapsack([nothing, long, short], FLOOR, 1) == [0, 0, 1]
+
+
 def test_the_promise_is_broken_by_sharing_in_turn_and_by_a_rule_without_the_single_best() -> None:
     many = [Rival(wish=20, worth=0.01, terms=frozenset(str(n))) for n in range(4)]
     rivals = [*many, Rival(wish=80, worth=1.0, terms=frozenset("z"))]

@@ -46,7 +46,7 @@ def knapsack(rivals: Sequence[Rival], floor: int, room: int) -> list[int]:
     fits is left to the texts in their order, for longer extracts.
     """
     granted, worth = _greedy(rivals, floor, room)
-    fitting = [index for index, rival in enumerate(rivals) if rival.wish <= room]
+    fitting = [index for index, rival in enumerate(rivals) if 0 < rival.wish <= room]
     alone = max(fitting, key=lambda index: (rivals[index].worth, -index), default=None)
     if alone is not None and rivals[alone].worth * MMR_RELEVANCE > worth:
         granted = [0] * len(rivals)
