@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SYSTEM_PACKAGES := git bubblewrap python3-venv
 
 .PHONY: embeddings help demo test quick kill-proof gates format docs system setup setup-dev lock \
-	bench-setup bench bench-resources fuzz-lisp lisp-clojure simulate phoenix clean
+	bench-setup bench bench-resources fuzz-lisp lisp-clojure search simulate phoenix clean
 
 help:  ## what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,6 +29,11 @@ kill-proof: setup-dev  ## SIGKILL at every statement, file, process and boundary
 
 simulate: setup-dev  ## play more seeds: SEEDS=7 one again, SEEDS=0-1999 (three minutes a thousand)
 	SEEDS=$(or $(SEEDS),0-1999) $(BIN)/python -m pytest -q -n 2 tests/simulate/test_seeds.py
+
+search: setup-dev  ## try examples of the properties that nobody has tried (ten minutes)
+	HOLDFAST_EXAMPLES=search $(BIN)/python -m pytest -q -n 2 tests/property tests/unit/test_co*.py \
+		tests/unit/test_ed*.py tests/unit/test_history.py tests/unit/test_retrieve.py \
+		tests/unit/test_tokens.py tests/unit/test_trace_*.py
 
 gates: setup-dev  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
