@@ -1,5 +1,6 @@
 """Opening a store: whose it is, which schema, and what every kind of damage is called."""
 
+import fcntl
 import multiprocessing
 import os
 import resource
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from desk import Desk, task
+from holdfast.engine.outlook import events
 from holdfast.errors import Corrupt, HoldfastError, Refused, Unavailable
 from holdfast.store import database, open_reader, open_store, translated
 from holdfast.store.database import APPLICATION_ID, SCHEMA_VERSION
@@ -202,6 +204,37 @@ def test_processes_may_create_a_store_at_once(tmp_path: Path) -> None:
         assert process.exitcode == 0
     for number in range(STORES):
         assert pragma(tmp_path / f"{number}.db", "user_version") == SCHEMA_VERSION
+
+
+def test_a_number_that_no_store_can_hold_is_refused_and_other_overflows_stay_bugs(
+    tmp_path: Path,
+) -> None:
+    desk = Desk(tmp_path)
+    with pytest.raises(Refused, match="larger than the store can hold"):
+        desk.engine.read(events, goal=1 << 63)
+    with pytest.raises(Refused, match="larger than the store can hold"):
+        desk.engine.call(lambda tx: tx.one("goal.get", id=1 << 63))
+    assert desk.engine.read(events, goal=(1 << 63) - 1) == []
+    with pytest.raises(OverflowError):
+        desk.engine.read(lambda tx: int(float("inf")))
+    desk.close()
+
+
+def test_a_store_that_somebody_else_is_making_is_waited_for_and_then_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_MS", 50)
+    path = tmp_path / "holdfast.db"
+    with (tmp_path / "write.lock").open("w") as maker:
+        fcntl.flock(maker, fcntl.LOCK_EX)
+        with pytest.raises(Unavailable, match="has kept the store") as caught:
+            open_store(path, now_ms=1)
+        assert caught.value.code == "store_held"
+        assert pragma(path, "user_version") == 0, "nothing was made beside the maker"
+    open_store(path, now_ms=1).close()
+    with (tmp_path / "write.lock").open("w") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        open_store(path, now_ms=1).close()  # one that is made waits for no writer
 
 
 def test_a_store_beside_which_nothing_can_be_written_is_refused(tmp_path: Path) -> None:

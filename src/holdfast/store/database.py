@@ -67,6 +67,12 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         raise _meaning(error, path) from error
+    except OverflowError as error:
+        if "SQLite" not in str(error):
+            raise
+        raise Refused(
+            "a number is larger than the store can hold", hint="ids and counts are below 2**63"
+        ) from error
 
 
 def _meaning(error: sqlite3.DatabaseError, path: Path) -> HoldfastError:
