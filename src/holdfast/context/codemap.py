@@ -13,7 +13,6 @@ the same; nothing here reads a working tree.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from struct import iter_unpack, pack
 import msgspec
 
 from holdfast.context.grammars import definitions
+from holdfast.context.python import DEFINED, PYTHON, defined, outlined
 from holdfast.context.retrieve import best, bm25, emphasis
 from holdfast.context.words import Cuts, root, terms, tokens, weighed
 
@@ -41,12 +41,6 @@ OUTLINE_LINES_MAX = 12
 CONTENT_WEIGHT, PATH_WEIGHT, NAMES_WEIGHT, GRAPH_WEIGHT, HISTORY_WEIGHT = 1.0, 0.5, 0.2, 0.1, 0.5
 TOKEN_PRICE = 0.00125  # of the score, for each token that is shown of a file; set likewise
 
-# Of a text after a newline, since the engine looks for a literal faster than for a line's start; it
-# takes blanks and names once and for all, without which an indented line costs three times as much.
-_PYTHON = re.compile(
-    r"\n(?:[ \t]*+(?:async[ \t]++)?(?:def|class)[ \t]++"
-    r"|(?=[A-Za-z_]\w{2,}+[ \t]*+[:=](?!=)))(\w++)"
-)
 _OTHER = re.compile(
     r"\n[ \t]*(?:(?:export|default|pub(?:\([a-z]+\))?|public|private|protected|static|async"
     r"|abstract|final|inline)[ \t]+)*(?:def|class|function|fn|func|struct|enum|trait|interface"
@@ -109,9 +103,13 @@ class CodeMap:
 
 def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
     """The facts of one file with its counted tokens."""
-    pattern = _PYTHON if path.endswith((".py", ".pyi")) else _OTHER
-    parsed = None if pattern is _PYTHON else definitions(path, text[:FILE_CHARS_MAX])
-    found = pattern.findall("\n" + text) if parsed is None else [name for _, name in parsed]
+    found: Iterable[str]
+    if path.endswith(PYTHON):
+        found = defined(text)
+    elif parsed := definitions(path, text[:FILE_CHARS_MAX]):
+        found = [name for _, name in parsed]
+    else:
+        found = _OTHER.findall("\n" + text)
     defines = tuple(sorted({name for name in found if len(name) > 2}))
     mentions = {
         name: times for name, times in counted.items() if len(name) > 2 and name.isidentifier()
@@ -310,21 +308,9 @@ def _words(texts: Iterable[list[str]]) -> Words:
 
 
 def _defining(path: str, text: str) -> list[int]:
-    if path.endswith((".py", ".pyi")):
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return _matching(_PYTHON, text)
-        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        bodies: list[Sequence[ast.stmt]] = [tree.body]
-        found: list[int] = []
-        for body in bodies:
-            for node in body:
-                if isinstance(node, kinds):
-                    found.append(node.lineno)
-                    if isinstance(node, ast.ClassDef):
-                        bodies.append(node.body)
-        return sorted(found)
+    if path.endswith(PYTHON):
+        lines = outlined(text)
+        return _matching(DEFINED, text) if lines is None else lines
     parsed = definitions(path, text)
     return _matching(_OTHER, text) if parsed is None else sorted({line for line, _ in parsed})
 
