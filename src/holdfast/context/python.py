@@ -1,16 +1,17 @@
 """What a Python file defines: what `ast` finds, though hardly a file is parsed for it.
 
-Owns the meaning of the word. A file *defines* each function and class in it, wherever it stands, and
-each name that a line begins with, at its very start, to bind it: `name = …` or `name: …`. Of
+Owns the meaning of the word. A file *defines* each function and class in it, wherever it stands,
+and each name that a line begins with, at its very start, to bind it: `name = …` or `name: …`. Of
 `a = b = c.d = …` these are `a` and `b`. A line after one that ends in a backslash binds nothing.
 `_parsed` finds this in the tree. `_read` finds the same in a twentieth of the time, or says that it
 is not sure, and then the tree decides. A file that does not parse is only read.
 
-Why `_read` is right about a file that parses: one expression takes out every string that may go over
-several lines, reading strings and comments from the start as Python does. What is left begins each
-line in code, where `def` and `class` begin nothing but a definition. `name =` may stand in brackets,
-too, behind a sign or a keyword that wants more: then it is not sure. At the start of a statement it
-stands behind the end of another, and what may end one stands before no name in brackets.
+Why `_read` is right about a file that parses: one expression takes out all strings that may go on
+over several lines, reading strings and comments from the start as Python does. What is left begins
+each line in code, where `def` and `class` begin nothing but a definition. `name =` may stand in
+brackets, too, behind a sign or a keyword that wants more: then it is not sure. At the start of a
+statement it stands behind the end of another, and what may end one stands before no name in
+brackets.
 
 Deliberately not here: a field of an f-string that holds quotes of the string's own kind, as Python
 has allowed since 3.12. Strings are read as 3.11 reads them.
@@ -45,6 +46,7 @@ DEFINED = re.compile(rf"\n[ \t\f]*+(?:def|class|async{_BLANK}++def){_BLANK}++{_N
 _BOUND = re.compile(rf"\n{_NAME}{_BLANK}*+[:=](?!=)")
 _BOUND_TOO = re.compile(rf"{_BLANK}*+{_NAME}{_BLANK}*+=(?!=)")
 _BOUND_IN_BRACKETS = re.compile(rf"(?:[\s(\\]|#.*+)*+{_NAME}(?:[\s)\\]|#.*+)*+=(?!=)")
+_WORD_CHARS_MAX = 40  # a longer one is not sure to be one
 _NUMBER = r"(?<!\w)(?:[0-9][0-9_]*+\.?|0x[0-9A-Fa-f]++)"
 _ENDED = re.compile(rf"""(?:[)\]}}"';]|\.\.\.|import \*|{_NUMBER}|(?<!\w)([A-Za-z_]\w*+))\Z""")
 
@@ -90,16 +92,17 @@ def _parsed(text: str) -> set[str] | None:
     names = {node.name for node in _statements(tree) if isinstance(node, _DEFINING)}
     before = ["", *text.split("\n")]
     for node in tree.body:
+        targets: list[ast.expr] = []
         match node:
-            case ast.Assign(targets=targets):
-                pass
-            case ast.AnnAssign(target=target, simple=1):
-                targets = [target]
+            case ast.Assign():
+                targets = node.targets
+            case ast.AnnAssign(simple=1):
+                targets = [node.target]
             case _:
                 continue
-        first = targets[0]
-        starts = first.lineno == node.lineno and first.col_offset == 0
-        if starts and not before[first.lineno - 1].endswith("\\"):
+        at = targets[0]
+        joined = before[at.lineno - 1].endswith("\\")
+        if at.lineno == node.lineno and at.col_offset == 0 and not joined:
             for target in targets:
                 if not isinstance(target, ast.Name):
                     break
@@ -124,11 +127,11 @@ def _read(text: str) -> tuple[set[str], bool]:
     names = set(DEFINED.findall(code))
     sure = True
     for found in _BOUND.finditer(code):
-        if found[1] in _KEYWORDS or code[found.start() - 1] == "\\":
+        start, end = found.span()
+        if found[1] in _KEYWORDS or code[start - 1 : start] == "\\":
             continue
         names.add(found[1])
-        sure = sure and _begins(code, found.start())
-        end = found.end()
+        sure = sure and _begins(code, start)
         if code[end - 1] == "=":
             while too := _BOUND_TOO.match(code, end):
                 names.add(too[1])
@@ -142,9 +145,10 @@ def _begins(code: str, end: int) -> bool:
     while end > 0:
         begin = code.rfind("\n", 0, end) + 1
         line = code[begin:end]
-        commented = _COMMENTED.match(line)
-        if line := (commented[1] if commented else line).strip():
-            found = _ENDED.search(line)
+        if "#" in line and (commented := _COMMENTED.match(line)):
+            line = commented[1]
+        if line := line.strip():
+            found = _ENDED.search(line, len(line) - _WORD_CHARS_MAX)
             return found is not None and (found[1] in _ENDING or found[1] not in _KEYWORDS)
         end = begin - 1
     return True
