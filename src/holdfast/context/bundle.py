@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from holdfast.context.pack import Rival, knapsack, share
-from holdfast.context.shorten import Fits, head_and_tail, head_only, summary
+from holdfast.context.shorten import Fits, first_words, head_and_tail, head_only, summary
 from holdfast.context.tokens import count_tokens
 from holdfast.context.words import terms
 from holdfast.domain.model import ContextOptions, TaskSpec
@@ -335,13 +335,14 @@ def _shown(
     def fits(text: str) -> bool:
         return _cost(_section(item, text, rules.fenced), count) <= grant
 
-    fate: Fate
-    if item.kind in ("map", "tree", "plan") or not (rules.fenced or item.kind in ("index", "pin")):
-        short, fate = head_only(item.text, fits), "cut"
-    elif item.kind in ("requires", "refers", "retrieved"):
+    fate: Fate = "cut"
+    if item.kind in ("map", "tree", "plan"):  # half a name is another one
+        short = head_only(item.text, fits)
+    elif rules.fenced and item.kind in ("requires", "refers", "retrieved"):
         short, fate = _summed_up(item, rules, grant, fits), "summary"
     else:
-        short, fate = head_and_tail(item.text, fits), "cut"
+        lines = head_and_tail if rules.fenced or item.kind in ("index", "pin") else head_only
+        short = lines(item.text, fits) or first_words(item.text, fits)
     return (_section(item, short, rules.fenced), fate) if short else ("", "out")
 
 
