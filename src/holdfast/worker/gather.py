@@ -15,7 +15,7 @@ from typing import Literal
 from holdfast.adapters.repository import Repository
 from holdfast.agent.briefing import Conflict, Related, Surroundings, brief, reflection
 from holdfast.config import Settings
-from holdfast.context.bundle import ORDERS, Bundle, Candidate, ItemKind, Rules
+from holdfast.context.bundle import INDEX_TOKENS_MIN, ORDERS, Bundle, Candidate, ItemKind, Rules
 from holdfast.context.codemap import CodeMap, affordable, outline, relevant
 from holdfast.context.history import by_history, evidence
 from holdfast.context.limits import bundle_tokens, conversation_tokens
@@ -151,7 +151,7 @@ def _surroundings(
         rules=rules,
         steers=steers,
         more=[
-            *_index(page),
+            *_index(page, claim),
             *rejected,
             *(
                 _found(shop, claim, repository, base_tree, rules.query, options.k, hidden)
@@ -204,12 +204,22 @@ def _rules(
     return replace(rules, summaries=summaries or Summaries(shop, claim))
 
 
-def _index(page: IndexPage) -> list[Candidate]:
+def _index(page: IndexPage, claim: Claim) -> list[Candidate]:
     if not page.version:
         return []
     stale = "; stale: the plan has changed since" if page.stale else ""
-    reason = f"version {page.version} by {page.author}, {page.sha256[:12]}{stale}"
-    return [Candidate(source=INDEX, kind="index", reason=reason, text=page.text, cite=INDEX)]
+    reads = claim.spec.kind not in ("shell", "compensate")
+    return [
+        Candidate(
+            source=INDEX,
+            kind="index",
+            reason=f"version {page.version} by {page.author}, {page.sha256[:12]}{stale}",
+            text=page.text,
+            cite=INDEX,
+            must_tokens=INDEX_TOKENS_MIN if reads else 0,
+            excluded="" if page.text.strip() else "it is empty",
+        )
+    ]
 
 
 def _rejected(tx: Tx, claim: Claim) -> list[Candidate]:
