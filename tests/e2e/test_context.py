@@ -507,7 +507,7 @@ def test_an_index_is_in_every_bundle_and_a_budget_without_room_for_it_is_refused
     goal = here.start(PLAN.replace('requires = ["find"]\n', ""))
     page = "The pool is sacred.\n" + "Some more words of it.\n" * 90
     here.app.desk.put_index(goal, page, version=0, author="ada")
-    with pytest.raises(Refused, match=r"task's own text and INDEX\.md take") as refused:
+    with pytest.raises(Refused, match=r"task's own text with INDEX\.md is") as refused:
         context.preview(here.app, 1)
     (smallest, without) = map(int, re.findall(r"at least (\d+), or (\d+)", refused.value.hint)[0])
     found = context.preview(here.app, 1, tokens=smallest)

@@ -296,7 +296,7 @@ def test_the_index_is_in_every_bundle_and_the_smallest_that_is_named_works_exact
         part = text[shown.at : shown.at + shown.chars]
         assert shown.fate == "whole" if count(page) <= INDEX_TOKENS_MIN else page[:20] in part
         assert shown.fate == "whole" or re.search(r"\[… .* left out", part)
-    with pytest.raises(Refused, match=f"at least {smallest}, or {count(HEAD)} with a {kind} exc"):
+    with pytest.raises(Refused, match=f"at least {smallest}, or {count(HEAD)} without a {kind}: "):
         fit(HEAD, [*others, index], budget_tokens=smallest - 1, rules=rules, count=count)
 
 

@@ -265,11 +265,12 @@ def _must(item: Candidate, rules: Rules, count: Counter) -> tuple[str, Fate]:
 
 def _too_small(budget_tokens: int, smallest: int, own: int, pages: Sequence[str]) -> Refused:
     """Says what would work, also with the `pages` excluded that must be shown."""
-    parts, least = ["the task's own text", *pages], f"bundle_tokens must be at least {smallest}"
-    without = f", or {own} with {' and '.join(pages)} excluded (holdfast context exclude)"
+    names = " and ".join(pages)
+    with_, without = f" with {names}", f", or {own} without {names}: holdfast context exclude"
     return Refused(
-        f"{' and '.join(parts)} take {smallest} tokens, over the bundle's {budget_tokens}",
-        hint=f"{least}{without if pages else ''}",
+        f"the task's own text{with_ if pages else ''} is {smallest} tokens, over the bundle's"
+        f" {budget_tokens}",
+        hint=f"bundle_tokens must be at least {smallest}{without if pages else ''}",
         code=TOO_SMALL,
     )
 
