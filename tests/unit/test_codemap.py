@@ -256,8 +256,11 @@ def test_a_map_is_shown_while_another_process_has_the_store(
 ) -> None:
     engine = Engine(tmp_path / "holdfast.db", SystemClock(), wait_s=0.1)
     code = read_tree(engine, repository, repository.tree_of("HEAD"), str)
-    with Turnstile(tmp_path)():
-        found = shown(engine, repository, code, [("shop/cart.py", 1.0)], "", str)
+    other = Turnstile(tmp_path)
+    turn = other.enter()
+    found = shown(engine, repository, code, [("shop/cart.py", 1.0)], "", str)
+    other.leave(turn)
+    other.close()
     assert found == [("shop/cart.py", "shop/cart.py\n  3: def add_item(x):")]
     assert engine.read(known_defining, code.blobs) == {}
     engine.close()
