@@ -319,6 +319,8 @@ ON CONFLICT (blob_id) DO NOTHING;
 INSERT INTO file_terms (rowid, terms) VALUES (:id, :terms);
 -- name: file.facts
 SELECT facts FROM source_files WHERE blob_id = :blob;
+-- name: file.beside
+UPDATE source_files SET facts = :facts WHERE blob_id = :blob;
 -- name: file.with
 SELECT s.blob_id, s.length, count(*) AS times
 FROM file_instances i JOIN source_files s ON s.id = i.doc
