@@ -10,6 +10,7 @@ from e2e.aimock import MODEL, Aimock, aimock
 from e2e.support import Cli, broken_invariants, ended, git, make_repo, until
 
 DIALECTS = ["ollama", "openai", "anthropic"]
+STREAM = ["true", "false"]
 WRITE = {"path": "x.txt", "content": "Grüße — 🦊\n"}
 
 
@@ -71,11 +72,12 @@ def test_a_goal_passes_against_an_independent_server(
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("stream", STREAM)
 def test_a_fault_that_passes_costs_attempts_and_not_the_goal(
-    repo: Path, tmp_path: Path, dialect: str, fault: str
+    repo: Path, tmp_path: Path, dialect: str, fault: str, stream: str
 ) -> None:
     with aimock(FIXTURES, tmp_path / "peer") as peer:
-        cli = Cli(repo, peer.environ())
+        cli = Cli(repo, {**peer.environ(), "HOLDFAST_STREAM": stream})
         peer.chaos(**FAULTS[fault])
         process = cli.start(*words(dialect))
         failed = "SELECT count(*) FROM attempts WHERE outcome = 'failed'"
@@ -93,13 +95,15 @@ def test_a_fault_that_passes_costs_attempts_and_not_the_goal(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("stream", STREAM)
 def test_a_bare_500_ends_a_goal_unless_a_chain_leads_past_it(
-    repo: Path, tmp_path: Path, dialect: str
+    repo: Path, tmp_path: Path, dialect: str, stream: str
 ) -> None:
     """Its chaos mode `drop`: nobody knows whether this very request crashed the server."""
     with aimock(FIXTURES, tmp_path / "peer") as peer, aimock(FIXTURES, tmp_path / "two") as two:
         peer.chaos(dropRate=1)
-        cli = Cli(repo, {**peer.environ(), "DEEPSEEK_BASE_URL": f"{two.url}/v1"})
+        peers = {**peer.environ(), "DEEPSEEK_BASE_URL": f"{two.url}/v1"}
+        cli = Cli(repo, {**peers, "HOLDFAST_STREAM": stream})
         done = cli(*words(dialect))
         assert (done.code, done.result["reason"]) == (1, "server_error")
         line = words(dialect)
@@ -112,9 +116,10 @@ def test_a_bare_500_ends_a_goal_unless_a_chain_leads_past_it(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_slow_server_is_waited_for(repo: Path, tmp_path: Path, dialect: str) -> None:
+@pytest.mark.parametrize("stream", STREAM)
+def test_a_slow_server_is_waited_for(repo: Path, tmp_path: Path, dialect: str, stream: str) -> None:
     with aimock(FIXTURES, tmp_path / "peer", "--chaos-latency", "300", "-l", "5") as peer:
-        cli = Cli(repo, peer.environ())
+        cli = Cli(repo, {**peer.environ(), "HOLDFAST_STREAM": stream})
         done = cli(*words(dialect))
         assert (done.code, done.result["attempts"]) == (0, 1), done.err
         proven(cli, done.result)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -28,6 +29,7 @@ from holdfast.engine import brief, claim
 from holdfast.engine.attempts import attempt_record
 from holdfast.engine.links import create_link
 from holdfast.engine.listing import task_row
+from holdfast.engine.reopen import reopen
 from holdfast.engine.steering import steers_of
 from holdfast.errors import NotFound, Refused, Stale
 from holdfast.worker import gather, library
@@ -484,7 +486,7 @@ def test_an_index_is_shown_first_and_its_rules_fail_an_output_that_breaks_them(p
     assert found["items"][0]["source"] == "INDEX.md"
     assert "version 1 by ada" in found["items"][0]["reason"]
     assert "The pool is sacred." in found["text"]
-    assert "- must contain: KESTREL" in context.preview(here.app, 1, tokens=60)["text"]
+    assert "- must contain: KESTREL" in context.preview(here.app, 1, tokens=102)["text"]
     here.app.desk.put_index(goal, INDEX + "word\n" * 9000, version=1, author="ada")
     assert "must contain: KESTREL" in context.preview(here.app, 1)["text"], "cut, not forgotten"
     here.app.desk.put_index(goal, INDEX, version=2, author="a\n## d a")
@@ -495,6 +497,47 @@ def test_an_index_is_shown_first_and_its_rules_fail_an_output_that_breaks_them(p
     assert "must contain 'OSPREY'" in result["tasks"][0]["detail"]
     here.app.close()
     assert cli.main(["replay", "1.1", "--repo", str(here.repo)]) == 0, "replay judges the same"
+
+
+@pytest.mark.parametrize("mode", ["plain", "curated"])
+def test_an_index_is_in_every_bundle_and_a_budget_without_room_for_it_is_refused(
+    place, mode: str
+) -> None:
+    here = place(context=mode, bundle_tokens=60)
+    goal = here.start(PLAN.replace('requires = ["find"]\n', ""))
+    page = "The pool is sacred.\n" + "Some more words of it.\n" * 90
+    here.app.desk.put_index(goal, page, version=0, author="ada")
+    with pytest.raises(Refused, match=r"task's own text with INDEX\.md is") as refused:
+        context.preview(here.app, 1)
+    (smallest, without) = map(int, re.findall(r"at least (\d+), or (\d+)", refused.value.hint)[0])
+    found = context.preview(here.app, 1, tokens=smallest)
+    assert (found["tokens"], found["items"][0]["fate"]) == (smallest, "cut")
+    assert "The pool is sacred.\n" in found["text"]
+    assert "more lines left out]" in found["text"]
+    with pytest.raises(Refused, match=f"at least {smallest}"):
+        context.preview(here.app, 1, tokens=smallest - 1)
+    result = work(here.app, goal, resumed=False)
+    assert result["outcome"] == "failed"
+    assert f"bundle_tokens must be at least {smallest}" in result["tasks"][0]["detail"]
+    assert result["tasks"][0]["reason"] == "budget_too_small"
+    here.app.engine.call(reopen, goal)
+    freed = here.app.desk.approve(1, pins=[], excludes=["INDEX.md"], author="ada", reason="tight")
+    assert "excluded by ada: tight" in items(freed)["INDEX.md"]["reason"]
+    assert context.preview(here.app, 1, tokens=without)["tokens"] == without
+    here.app.close()
+    here.flags["bundle_tokens"] = smallest
+    here.app = here.build()
+    assert work(here.app, goal, resumed=True)["outcome"] == "unverified", "it goes on"
+
+
+def test_a_command_has_no_reader_and_an_empty_index_no_item(place) -> None:
+    here = place(bundle_tokens=60)
+    goal = here.start('[[tasks]]\nkey = "look"\nkind = "shell"\ncommand = "true"\n')
+    here.app.desk.put_index(goal, "The pool is sacred.\n" * 90, version=0, author="ada")
+    assert items(context.preview(here.app, 1))["INDEX.md"]["fate"] in ("cut", "out")
+    here.app.desk.put_index(goal, "\n", version=1, author="ada")
+    row = items(context.preview(here.app, 1, tokens=900))["INDEX.md"]
+    assert (row["fate"], row["reason"].endswith("left out: it is empty")) == ("out", True)
 
 
 def test_an_index_is_written_over_the_version_that_was_read(place) -> None:

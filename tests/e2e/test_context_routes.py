@@ -1,6 +1,7 @@
 """The context routes over real HTTP: a server process, and the answers of the command line."""
 
 import json
+import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -297,6 +298,11 @@ def test_an_index_is_written_over_the_version_that_was_read(server: Server) -> N
     status, error = server.ask("PUT", "/context/index/1", {"text": "late", "version": 0})
     assert (status, error["code"]) == (409, "stale")
     assert server.ok("GET", "/context/index/1")["text"] == "# Rules\n"
+    status, error = server.ask("POST", "/tasks/1/context/preview", {"tokens": 30})
+    assert (status, error["code"]) == (400, "budget_too_small")
+    smallest = re.findall("at least ([0-9]+)", error["hint"])[0]
+    found = server.ok("POST", "/tasks/1/context/preview", {"tokens": int(smallest)})
+    assert (found["items"][0]["source"], found["items"][0]["fate"]) == ("INDEX.md", "whole")
 
 
 def test_two_bundles_are_compared(server: Server) -> None:

@@ -1,6 +1,7 @@
 """Fitting: never over budget by a real tokenizer, monotone for pins, order-free, injection-safe."""
 
 import random
+import re
 import warnings
 
 import pytest
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 from holdfast.context.bundle import (
     FLOOR_TOKENS,
     INDEX_TOKENS_MAX,
+    INDEX_TOKENS_MIN,
     ORDERS,
     TIERS,
     Candidate,
+    Counter,
     ItemKind,
     Rules,
     between_fences,
@@ -32,6 +35,10 @@ HEAD = "# Task: do it\n\nDo it well."
 
 def real_count(text: str) -> int:
     return len(REAL.encode(text))
+
+
+def squares(text: str) -> int:
+    return count_tokens(text) + text.count("##") ** 2
 
 
 TEXTS = st.one_of(
@@ -172,11 +179,8 @@ def test_headings_count_against_the_budget() -> None:
 def test_a_counter_whose_parts_do_not_add_up_is_kept_to_all_the_same(
     candidates: list[Candidate], budget: int, rules: Rules
 ) -> None:
-    def count(text: str) -> int:
-        return count_tokens(text) + text.count("##") ** 2
-
-    text, _ = fit(HEAD, candidates, budget_tokens=budget, rules=rules, count=count)
-    assert count(text) <= budget
+    text, _ = fit(HEAD, candidates, budget_tokens=budget, rules=rules, count=squares)
+    assert squares(text) <= budget
 
 
 def test_a_big_tier_does_not_starve_the_ones_below_it() -> None:
@@ -253,6 +257,53 @@ def test_what_a_person_wrote_or_chose_is_never_left_out_for_its_endless_first_li
     page = item(kind, "word " * 20_000)
     _, (found,) = fit("h", [page], budget_tokens=400, rules=Rules(fenced=fenced))
     assert (found.fate, found.tokens > 100) == ("cut", True)
+
+
+PAGES = st.one_of(
+    st.integers(1, 400).map(lambda size: "a rule of this goal\n" * size),
+    st.integers(1, 400).map(lambda size: "a rule of this goal, " * size),
+    st.integers(1, 900).map(lambda size: "数据" * size),
+)
+
+
+def least(candidates: list[Candidate], rules: Rules, count: Counter) -> int:
+    with pytest.raises(Refused, match="at least") as refused:
+        fit(HEAD, candidates, budget_tokens=0, rules=rules, count=count)
+    found = re.search("at least ([0-9]+)", refused.value.hint)
+    assert found is not None
+    return int(found[1])
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    CANDIDATES,
+    PAGES,
+    RULES,
+    st.sampled_from([count_tokens, real_count, squares]),
+    st.sampled_from(["index", "pin"]),
+    st.integers(0, 700),
+)
+def test_the_index_is_in_every_bundle_and_the_smallest_that_is_named_works_exactly(
+    others: list[Candidate], page: str, rules: Rules, count: Counter, kind: str, more: int
+) -> None:
+    index = item(kind, page, must_tokens=INDEX_TOKENS_MIN)
+    smallest = least([*others, index], rules, count)
+    assert smallest > least(others, rules, count) == count(HEAD)
+    for budget in (smallest, smallest + 1, smallest + more):
+        text, items = fit(HEAD, [*others, index], budget_tokens=budget, rules=rules, count=count)
+        assert count(text) <= budget
+        (shown,) = [one for one in items if one.source == index.source and one.reason == "why"]
+        part = text[shown.at : shown.at + shown.chars]
+        assert shown.fate == "whole" if count(page) <= INDEX_TOKENS_MIN else page[:20] in part
+        assert shown.fate == "whole" or re.search(r"\[… .* left out", part)
+    with pytest.raises(Refused, match=f"at least {smallest}, or {count(HEAD)} without a {kind}: "):
+        fit(HEAD, [*others, index], budget_tokens=smallest - 1, rules=rules, count=count)
+
+
+def test_a_page_that_a_person_excludes_takes_no_budget() -> None:
+    page = item("index", "a rule\n", must_tokens=INDEX_TOKENS_MIN, excluded="excluded by ada: no")
+    text, (found,) = fit(HEAD, [page], budget_tokens=count_tokens(HEAD))
+    assert (text, found.fate) == (HEAD, "out")
 
 
 def test_the_named_order_serves_dependencies_before_pins() -> None:

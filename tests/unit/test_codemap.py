@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from context_world import world
 from holdfast.adapters import scanner
+from holdfast.adapters.clock import SystemClock
 from holdfast.adapters.repository import Repository
 from holdfast.context import codemap
 from holdfast.context.codemap import (
@@ -29,8 +30,10 @@ from holdfast.context.codemap import (
     word_scores,
 )
 from holdfast.context.words import tokens
-from holdfast.engine.library import known_map
+from holdfast.engine import Engine
+from holdfast.engine.library import known_defining, known_facts, known_map
 from holdfast.errors import NotFound
+from holdfast.store import Turnstile
 from holdfast.worker import library
 from holdfast.worker.gather import shown
 from holdfast.worker.library import FILE_BYTES_MAX, read_tree
@@ -191,16 +194,76 @@ def test_a_map_shows_the_lines_that_define_something_redacted_and_short_before_l
 ) -> None:
     with world(tmp_path) as w:
         code = read_tree(w.engine, repository, repository.tree_of("HEAD"), str)
-    alike = [("web/view.js", 1.0), ("shop/mail.py", 1.0), ("shop/cart.py", 1.0)]
-    found = shown(repository, code, alike, "", lambda text: text.replace("add_item", "XXX"))
-    assert found == [
-        ("shop/cart.py", "shop/cart.py\n  3: def XXX(x):"),
-        ("shop/mail.py", "shop/mail.py\n  1: def send_mail(to):"),
-        ("web/view.js", "web/view.js\n  1: export function renderCart() { return XXX }"),
-    ]
-    better = [("web/view.js", 1.1), *alike[1:]]
-    assert next(path for path, _ in shown(repository, code, better, "", str)) == "web/view.js"
-    assert shown(repository, code, [], "", str) == []
+
+        def shows(ranked, redact=str):
+            return shown(w.engine, repository, code, ranked, "", redact)
+
+        alike = [("web/view.js", 1.0), ("shop/mail.py", 1.0), ("shop/cart.py", 1.0)]
+        assert shows(alike, lambda text: text.replace("add_item", "XXX")) == [
+            ("shop/cart.py", "shop/cart.py\n  3: def XXX(x):"),
+            ("shop/mail.py", "shop/mail.py\n  1: def send_mail(to):"),
+            ("web/view.js", "web/view.js\n  1: export function renderCart() { return XXX }"),
+        ]
+        better = [("web/view.js", 1.1), *alike[1:]]
+        assert next(path for path, _ in shows(better)) == "web/view.js"
+        assert shows([]) == []
+
+
+def test_what_defines_is_looked_for_once_in_a_text_and_kept_beside_the_facts_of_the_file(
+    tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with world(tmp_path) as w:
+        code = read_tree(w.engine, repository, repository.tree_of("HEAD"), str)
+        facts = w.engine.read(known_facts, code.blobs)
+        ranked = [(path, 1.0) for path in code.paths if path.endswith((".py", ".js"))]
+
+        def shows(redact=str):
+            return shown(w.engine, repository, code, ranked, "", redact)
+
+        first = shows()
+        assert w.engine.read(known_facts, code.blobs) == facts, "an older reader is not disturbed"
+        with monkeypatch.context() as patched:
+            patched.delattr(ast, "parse")
+            assert shows() == first
+            with pytest.raises(AttributeError):  # another text: what is kept is not its own
+                shows(lambda text: f"\n{text}")
+            patched.setattr(codemap, "reads", lambda path: True)
+            with pytest.raises(AttributeError):  # another reader
+                shows()
+        assert dict(shows(lambda text: f"\n{text}"))["shop/cart.py"].endswith("4: def add_item(x):")
+        assert shows() == first
+        blob = code.blobs[code.paths.index("shop/cart.py")]
+        for content in (b"", b"\xff"):  # of nobody, or of another version
+            w.engine.call(
+                lambda tx, content=content: tx.run("file.beside", blob=blob, facts=content)
+            )
+            assert shows() == first
+
+
+def test_one_text_of_two_kinds_has_the_lines_of_each(tmp_path: Path) -> None:
+    text = "class A:\n    def b(self):\n        def inner(): ...\n"
+    files = [("a.py", "x", text), ("a", "x", text)]
+    with world(tmp_path) as w:
+        for _ in range(2):
+            assert library.outlines(w.engine, files, "") == {
+                "a.py": "1: class A:\n2:     def b(self):",
+                "a": "1: class A:\n2:     def b(self):\n3:         def inner(): ...",
+            }
+
+
+def test_a_map_is_shown_while_another_process_has_the_store(
+    tmp_path: Path, repository: Repository
+) -> None:
+    engine = Engine(tmp_path / "holdfast.db", SystemClock(), wait_s=0.1)
+    code = read_tree(engine, repository, repository.tree_of("HEAD"), str)
+    other = Turnstile(tmp_path)
+    turn = other.enter()
+    found = shown(engine, repository, code, [("shop/cart.py", 1.0)], "", str)
+    other.leave(turn)
+    other.close()
+    assert found == [("shop/cart.py", "shop/cart.py\n  3: def add_item(x):")]
+    assert engine.read(known_defining, code.blobs) == {}
+    engine.close()
 
 
 def test_a_tree_is_read_once_and_what_is_binary_huge_or_a_link_is_left_out(

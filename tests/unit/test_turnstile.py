@@ -23,9 +23,11 @@ HOLD = """
 import os, signal, sys
 from pathlib import Path
 from holdfast.store import Turnstile
-with Turnstile(Path(sys.argv[1]))():
-    print("in", flush=True)
-    os.kill(os.getpid(), signal.SIGSTOP) if sys.argv[2] == "stop" else sys.stdin.read()
+turnstile = Turnstile(Path(sys.argv[1]))
+turn = turnstile.enter()
+print("in", flush=True)
+os.kill(os.getpid(), signal.SIGSTOP) if sys.argv[2] == "stop" else sys.stdin.read()
+turnstile.leave(turn)
 print("out", flush=True)
 """
 
@@ -81,10 +83,11 @@ def test_a_busy_process_is_named_and_not_called_stopped(tmp_path: Path) -> None:
     turnstile = Turnstile(tmp_path, wait_s=0.1)
     with held(tmp_path, "busy") as process:
         with pytest.raises(Unavailable, match=rf"process {process.pid} .* has kept") as caught:
-            turnstile().__enter__()
+            turnstile.enter()
         assert "stopped" not in str(caught.value)
-    with turnstile():
-        assert holder(tmp_path / "write.lock") == os.getpid()
+    turn = turnstile.enter()
+    assert holder(tmp_path / "write.lock") == os.getpid()
+    turnstile.leave(turn)
     turnstile.close()
 
 
@@ -96,8 +99,9 @@ def test_those_who_queue_behind_one_that_waits_are_told_who_holds_the_store(
     patient, hasty = Turnstile(tmp_path, wait_s=60), Turnstile(tmp_path, wait_s=0.2)
 
     def wait() -> None:
-        with patient():
-            said.append("came")
+        turn = patient.enter()
+        said.append("came")
+        patient.leave(turn)
 
     with held(tmp_path, "stop") as process:
         waiting = threading.Thread(target=wait)
@@ -106,12 +110,11 @@ def test_those_who_queue_behind_one_that_waits_are_told_who_holds_the_store(
         while (turn := gate.enter(0)) is not None:  # until the patient one has it
             gate.leave(turn)
         with pytest.raises(Unavailable, match=f"process {process.pid} "):
-            hasty().__enter__()
+            hasty.enter()
         os.kill(process.pid, signal.SIGCONT)
         waiting.join(60)
     assert said == ["came"]
-    with hasty():
-        said.append("and gone on")
+    hasty.leave(hasty.enter())
     for turnstile in (patient, hasty, gate):
         turnstile.close()
 

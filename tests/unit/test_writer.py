@@ -140,8 +140,9 @@ def test_who_comes_before_a_coroutine_has_begun_its_commit_does_not_wait_for_it(
 @contextmanager
 def with_a_turn(path: Path) -> Iterator[None]:
     other = Turnstile(path.parent)
-    with other():
-        yield
+    turn = other.enter()
+    yield
+    other.leave(turn)
     other.close()
 
 

@@ -92,7 +92,7 @@ def brief(
     """The bundle of a new take; `counter` counts what its `budget_tokens` allow.
 
     Raises `Refused` when a file or an input that the task names is not there, or when the task's
-    own text is over the budget.
+    own text and what must be shown beside it are over the budget.
     """
     task = claim.spec
     missing = [path for path in task.files if path not in set(around.files)]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.app import context
+from holdfast.context.bundle import TOO_SMALL
 from holdfast.context.steer import named
 from holdfast.domain.model import ContextOptions, Strategy
 from holdfast.engine import links, schedule, steering
@@ -117,8 +118,14 @@ class Desk:
         once: bool = False,
     ) -> Json:
         """Record a whole choice of pins and exclusions, with the hash of the preview that it was
-        made on; answers the preview that follows."""
-        _, content, _ = context.next_bundle(self._app, task_id)
+        made on (empty where nothing fits the budget); answers the preview that follows."""
+        try:
+            _, content, _ = context.next_bundle(self._app, task_id)
+            seen = sha256(content).hexdigest()
+        except Refused as refused:  # what is decided now may be the way out
+            if refused.code != TOO_SMALL:
+                raise
+            seen = ""
         redact = self._app.redact
         self._app.engine.call(
             steering.approve,
@@ -127,7 +134,7 @@ class Desk:
             excludes=[redact(source_of(one)) for one in excludes],
             author=redact(author),
             reason=redact(reason),
-            bundle_sha256=sha256(content).hexdigest(),
+            bundle_sha256=seen,
             once=once,
         )
         return context.preview(self._app, task_id)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from holdfast.context.pack import Rival, knapsack, share
-from holdfast.context.shorten import Fits, head_and_tail, head_only, summary
+from holdfast.context.shorten import Fits, first_words, head_and_tail, head_only, summary
 from holdfast.context.tokens import count_tokens
 from holdfast.context.words import terms
 from holdfast.domain.model import ContextOptions, TaskSpec
@@ -26,6 +26,7 @@ from holdfast.domain.ports import ToolSpec
 from holdfast.errors import Refused
 
 FORMAT = 1
+TOO_SMALL = "budget_too_small"
 ItemKind = Literal[
     "task",
     "index",
@@ -72,6 +73,7 @@ ORDERS: Mapping[str, tuple[ItemKind, ...]] = {
 }
 FLOOR_TOKENS = 150
 INDEX_TOKENS_MAX = 600
+INDEX_TOKENS_MIN = 100  # of its text, or all of a shorter one: what every bundle shows
 
 # What stands behind an item: how far a model may believe it.
 TRUST: Mapping[ItemKind, str] = {
@@ -94,8 +96,9 @@ class Candidate:
     """Something that could be shown: where it comes from, why, and its full text.
 
     `cite` is the id a model quotes it by, `rank` its place within its tier, `worth` its relevance,
-    above 0 to 1, for what competes by it. `excluded` says who or what keeps it out, and why; it is
-    explained in the bundle but never shown.
+    above 0 to 1, for what competes by it. At least `must_tokens` of the text are shown, or all of a
+    shorter one. `excluded` says who or what keeps it out, and why; it is explained in the bundle
+    but never shown.
     """
 
     source: str
@@ -105,6 +108,7 @@ class Candidate:
     cite: str = ""
     rank: int = 0
     worth: float = 0.0
+    must_tokens: int = 0
     excluded: str = ""
 
 
@@ -210,18 +214,16 @@ def fit(
     """Render `head` and as many candidates as fit, headings included; returns text and fates.
 
     Tiers are served in order, each first up to its floor, then with what is left; so are the items
-    of a tier, unless they have a worth: those are packed by it. `head` is mandatory and is never
-    cut: a budget below it is `Refused` with the smallest that works. Where no item fits, nothing of
-    the frame is shown either.
+    of a tier, unless they have a worth: those are packed by it. `head`, never cut, and what must be
+    shown of candidates are mandatory: a budget below them is `Refused` with the smallest that
+    works. Where no item fits, nothing of the frame is shown either.
     """
-    smallest = count(head)
-    if smallest > budget_tokens:
-        raise Refused(
-            f"the task's own text is {smallest} tokens, over the bundle's {budget_tokens}",
-            hint=f"bundle_tokens must be at least {smallest}",
-            code="budget_too_small",
-        )
     ordered = sorted(candidates, key=lambda item: _place(item, rules))
+    musts = [_must(item, rules, count) for item in ordered]
+    smallest = count(_render(head, [text for text, _ in musts], rules)[0])
+    if smallest > budget_tokens:
+        pages = [_line(item.source) for item, must in zip(ordered, musts, strict=True) if must[0]]
+        raise _too_small(budget_tokens, smallest, count(head), pages)
     costs = [
         0 if item.excluded else _cost(_section(item, item.text, rules.fenced), count)
         for item in ordered
@@ -232,11 +234,10 @@ def fit(
     ]
     room = max(0, budget_tokens - count(_joined(*rules.frame, head)))
     while True:
+        grants = _grants(ordered, wishes, rules, room)
         shown = [
-            _shown(item, cost, grant, rules, count)
-            for item, cost, grant in zip(
-                ordered, costs, _grants(ordered, wishes, rules, room), strict=True
-            )
+            max(_shown(item, cost, grant, rules, count), must, key=lambda one: len(one[0]))
+            for item, cost, grant, must in zip(ordered, costs, grants, musts, strict=True)
         ]
         rendered, places = _render(head, [text for text, _ in shown], rules)
         over = count(rendered) - budget_tokens
@@ -245,7 +246,33 @@ def fit(
                 _item(item, text, fate, at, cost, count)
                 for item, (text, fate), at, cost in zip(ordered, shown, places, costs, strict=True)
             )
-        room = max(0, room - over)  # the counts of a real tokenizer do not quite add up
+        room = max(0, room - over)  # for a must over its grant, and counts that do not quite add up
+
+
+def _must(item: Candidate, rules: Rules, count: Counter) -> tuple[str, Fate]:
+    """The part of an item that no budget leaves out; nothing for most."""
+    if item.excluded or not item.must_tokens:
+        return "", "out"
+
+    def fits(text: str) -> bool:
+        return count(text) <= item.must_tokens
+
+    if fits(item.text):
+        return _section(item, item.text, rules.fenced), "whole"
+    short = head_only(item.text, fits) or first_words(item.text, fits)
+    return (_section(item, short, rules.fenced), "cut") if short else ("", "out")
+
+
+def _too_small(budget_tokens: int, smallest: int, own: int, pages: Sequence[str]) -> Refused:
+    """Says what would work, also with the `pages` excluded that must be shown."""
+    names = " and ".join(pages)
+    with_, without = f" with {names}", f", or {own} without {names}: holdfast context exclude"
+    return Refused(
+        f"the task's own text{with_ if pages else ''} is {smallest} tokens, over the bundle's"
+        f" {budget_tokens}",
+        hint=f"bundle_tokens must be at least {smallest}{without if pages else ''}",
+        code=TOO_SMALL,
+    )
 
 
 def _grants(
@@ -299,7 +326,7 @@ def _place(item: Candidate, rules: Rules) -> tuple[float | str, ...]:
     """Its place in the text: total, so that the order in which candidates come cannot matter."""
     tier = rules.order.index(item.kind)
     named = item.source, item.text, item.reason, item.cite, item.excluded
-    return tier, item.rank, *named, item.worth
+    return tier, item.rank, *named, item.worth, item.must_tokens
 
 
 def _cost(section: str, count: Counter) -> int:
@@ -335,13 +362,14 @@ def _shown(
     def fits(text: str) -> bool:
         return _cost(_section(item, text, rules.fenced), count) <= grant
 
-    fate: Fate
-    if item.kind in ("map", "tree", "plan") or not (rules.fenced or item.kind in ("index", "pin")):
-        short, fate = head_only(item.text, fits), "cut"
-    elif item.kind in ("requires", "refers", "retrieved"):
+    fate: Fate = "cut"
+    if item.kind in ("map", "tree", "plan"):  # half a name is another one
+        short = head_only(item.text, fits)
+    elif rules.fenced and item.kind in ("requires", "refers", "retrieved"):
         short, fate = _summed_up(item, rules, grant, fits), "summary"
     else:
-        short, fate = head_and_tail(item.text, fits), "cut"
+        lines = head_and_tail if rules.fenced or item.kind in ("index", "pin") else head_only
+        short = lines(item.text, fits) or first_words(item.text, fits)
     return (_section(item, short, rules.fenced), fate) if short else ("", "out")
 
 

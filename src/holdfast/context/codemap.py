@@ -4,8 +4,8 @@ Owns the scan of a source file into facts, the graph of a tree (a file points to
 define what it mentions) and its personalised ranking. Facts are kept by git's blob id and the graph
 by tree id, so an unchanged file is never scanned twice. Python is scanned by one regular
 expression, since parsing 5,000 files takes ten times the second this may cost; `outline`, which is
-what a model reads, parses it by `ast`. Other languages are read by tree-sitter where it is
-installed (`grammars`), else by a regular expression, too.
+what a model reads, parses it by `ast`, and what it finds is kept, too. Other languages are read by
+tree-sitter where it is installed (`grammars`), else by a regular expression, too.
 
 Invariants: the same tree and query give the same ranking; a file that fails to parse is scanned all
 the same; nothing here reads a working tree.
@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from itertools import chain
 from math import sqrt
 from struct import iter_unpack, pack
+from zlib import crc32
 
 import msgspec
 
-from holdfast.context.grammars import definitions
+from holdfast.context.grammars import definitions, reads
 from holdfast.context.python import DEFINED, PYTHON, defined, outlined
 from holdfast.context.retrieve import best, bm25, emphasis
 from holdfast.context.words import Cuts, root, terms, tokens, weighed
@@ -37,6 +38,7 @@ PRECISION = 1e-4
 PUSHES_MAX = 5_000
 CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
+DEFINING = 1  # to count up where `defining` finds other lines than before: they are kept
 # Weights of the five rankings, set on the training half of benchmarks/context.py.
 CONTENT_WEIGHT, PATH_WEIGHT, NAMES_WEIGHT, GRAPH_WEIGHT, HISTORY_WEIGHT = 1.0, 0.5, 0.2, 0.1, 0.5
 TOKEN_PRICE = 0.00125  # of the score, for each token that is shown of a file; set likewise
@@ -54,6 +56,14 @@ class Facts:
 
     defines: tuple[str, ...]
     mentions: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Defining:
+    """The lines of a text that define something; `check` is of the text and how it was read."""
+
+    lines: tuple[int, ...]
+    check: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,13 +263,22 @@ def word_scores(code: CodeMap, words: Words, query: str) -> dict[str, float]:
     return {code.paths[number]: score for number, score in scores.items()}
 
 
-def outline(path: str, text: str, query: str = "", *, lines_max: int = OUTLINE_LINES_MAX) -> str:
+def outline(
+    path: str,
+    text: str,
+    query: str = "",
+    *,
+    known: Defining | None = None,
+    lines_max: int = OUTLINE_LINES_MAX,
+) -> str:
     """The lines of a file that define something, those the query names first chosen, in file order.
 
-    A line is `number: text`. A file without definitions shows its first lines.
+    A line is `number: text`. A file without definitions shows its first lines. What is `known`
+    of this very text spares a look for them.
     """
     lines = text[:FILE_CHARS_MAX].splitlines()
-    numbers = _defining(path, text[:FILE_CHARS_MAX]) or list(range(1, min(len(lines), 3) + 1))
+    found = known or defining(path, text)
+    numbers = found.lines or range(1, min(len(lines), 3) + 1)
     wanted = set(terms(query))
     scored = sorted(
         numbers,
@@ -271,12 +290,32 @@ def outline(path: str, text: str, query: str = "", *, lines_max: int = OUTLINE_L
     return "\n".join([*shown, *([f"[… {more} more definitions]"] if more > 0 else [])])
 
 
+def defining(path: str, text: str, known: Defining | None = None) -> Defining:
+    """The lines of a file that define something: those `known`, if they were found in this text."""
+    how, text = (DEFINING, path.rpartition(".")[2], reads(path)), text[:FILE_CHARS_MAX]
+    check = crc32(f"{how}{text}".encode(errors="replace"))
+    if known is not None and known.check == check:
+        return known
+    return Defining(lines=tuple(_defining(path, text)), check=check)
+
+
 def encode_facts(facts: Facts) -> bytes:
     return msgspec.msgpack.encode(facts)
 
 
 def decode_facts(content: bytes) -> Facts:
     return msgspec.msgpack.decode(content, type=Facts)
+
+
+def decode_defining(facts: bytes) -> Defining | None:
+    """The defining lines that are kept beside facts."""
+    kept = _parts(facts).get("defining")
+    return None if kept is None else msgspec.msgpack.decode(kept, type=Defining)
+
+
+def beside(facts: bytes, lines: Defining) -> bytes:
+    """Facts with defining lines beside them; whoever reads facts alone sees no difference."""
+    return msgspec.msgpack.encode({**_parts(facts), "defining": lines})
 
 
 def encode_map(code: CodeMap) -> bytes:
@@ -289,6 +328,10 @@ def decode_map(content: bytes) -> CodeMap | None:
         return msgspec.msgpack.decode(content, type=CodeMap)
     except msgspec.ValidationError:
         return None
+
+
+def _parts(facts: bytes) -> dict[str, msgspec.Raw]:
+    return msgspec.msgpack.decode(facts, type=dict[str, msgspec.Raw])
 
 
 def _roots(text: str) -> list[str]:

@@ -93,6 +93,11 @@ def definitions(path: str, text: str) -> list[tuple[int, str]] | None:
     return sorted(set(found)) or None
 
 
+def reads(path: str) -> bool:
+    """Whether a grammar of the file's language is installed."""
+    return _parser(PurePosixPath(path).suffix) is not None
+
+
 @cache
 def _parser(suffix: str) -> Any:
     """The parser of a file's language, made once a process; None where it is not installed."""

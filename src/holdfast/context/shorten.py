@@ -1,4 +1,4 @@
-"""What is left of a text that is too long: its head, its ends, or an extract; each says so.
+"""What is left of a text that is too long: its head, its ends, an extract; each says so.
 
 Pure and deterministic. A `fits` predicate decides, so the caller's counter and headings count.
 Every result that is not empty fits; an empty one means that nothing of the text would.
@@ -7,13 +7,17 @@ Every result that is not empty fits; an empty one means that nothing of the text
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from holdfast.context.words import terms
 
 PIECE_CHARS_MAX = 300
+WORD_CHARS_MAX = 40
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])")
+# Joiners, later letters of a Hangul syllable, skin tones, tags of flags.
+_JOINS = re.compile("[\u200c\u200d\u1160-\u11ff\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
 
 Fits = Callable[[str], bool]
 
@@ -42,6 +46,24 @@ def head_and_tail(text: str, fits: Fits) -> str:
     return cut(keep) if keep else ""
 
 
+def first_words(text: str, fits: Fits) -> str:
+    """As many first characters as fit, and a line that counts the rest: for an endless first line.
+
+    The cut is at a word's end, or between two graphemes of a word over `WORD_CHARS_MAX`.
+    """
+
+    def cut(keep: int) -> str:
+        shown = text[:keep].rstrip()
+        return f"{shown}\n[… {len(text) - len(shown)} more characters left out]" if shown else ""
+
+    keep = _most(len(text) - 1, lambda keep: fits(cut(keep)))
+    while keep and (_within_grapheme(text, keep) or not fits(cut(keep))):
+        keep -= 1
+    blanks = (at for at in range(keep, max(0, keep - WORD_CHARS_MAX), -1) if text[at].isspace())
+    word = cut(next(blanks, 0))
+    return word if word and fits(word) else cut(keep)
+
+
 def summary(text: str, query: str, fits: Fits, *, whole: str = "") -> str:
     """An extract: the sentences closest to the query and to the text itself, in their order."""
     sentences = [
@@ -56,6 +78,20 @@ def summary(text: str, query: str, fits: Fits, *, whole: str = "") -> str:
 
     keep = _most(len(sentences), lambda keep: fits(extract(keep)))
     return extract(keep) if keep else ""
+
+
+def _within_grapheme(text: str, at: int) -> bool:
+    """Whether what is seen as one character would be cut: most of UAX 29, without its tables."""
+    before, here = text[at - 1], text[at]
+    if "\U0001f1e6" <= here <= "\U0001f1ff":  # a flag is two of these
+        letters = re.search(r"[\U0001f1e6-\U0001f1ff]*\Z", text[:at])
+        return letters is not None and len(letters[0]) % 2 == 1
+    return (
+        before + here == "\r\n"
+        or before == "\u200d"
+        or unicodedata.category(here).startswith("M")
+        or _JOINS.match(here) is not None
+    )
 
 
 def _ranked(sentences: Sequence[str], wanted: set[str]) -> list[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from holdfast.domain.checks import Check, CheckKind
@@ -255,7 +256,7 @@ class Fence:
     take: int
     goal: int
 
-    @property
+    @cached_property
     def session(self) -> str:
         """The attempt's public name, `TASK.ATTEMPT`; its session id in the trace."""
         return f"{self.task}.{self.attempt}"

@@ -7,6 +7,7 @@ redacted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -14,8 +15,11 @@ import msgspec
 from holdfast.context import retrieve
 from holdfast.context.codemap import (
     CodeMap,
+    Defining,
     Facts,
     Scanned,
+    beside,
+    decode_defining,
     decode_facts,
     decode_map,
     encode_map,
@@ -57,19 +61,25 @@ def known_map(tx: Tx, tree: str) -> CodeMap | None:
 
 def known_facts(tx: Tx, blobs: Sequence[str]) -> dict[str, Facts]:
     """The facts of the blobs that were scanned before; unknown ones are left out."""
-    found = {}
-    for blob in blobs:
-        row = tx.one("file.facts", blob=blob)
-        facts = None if row is None else _readable(decode_facts, row["facts"])
-        if facts is not None:
-            found[blob] = facts
-    return found
+    return _of_files(tx, blobs, decode_facts)
+
+
+def known_defining(tx: Tx, blobs: Sequence[str]) -> dict[str, Defining]:
+    """The defining lines of the blobs that were shown before; unknown ones are left out."""
+    return _of_files(tx, blobs, decode_defining)
 
 
 def store_facts(tx: Tx, scanned: Mapping[str, Scanned]) -> None:
     """Remember files by blob id: facts for the map, weighed terms for the search. Idempotent."""
     for blob, found in scanned.items():
         retrieve.add_file(tx, blob, found.terms, length=found.length, facts=found.facts)
+
+
+def store_defining(tx: Tx, found: Mapping[str, Defining]) -> None:
+    """Remember defining lines by blob id, beside the facts that are there. Idempotent."""
+    for blob, lines in found.items():
+        for facts in _of_files(tx, [blob], partial(beside, lines=lines)).values():
+            tx.run("file.beside", blob=blob, facts=facts)
 
 
 def store_map(tx: Tx, tree: str, code: CodeMap) -> None:
@@ -88,6 +98,12 @@ def store_changes(tx: Tx, commit: str, known: Sequence[Change]) -> None:
     """Remember what led to a commit; only the newest few are kept. Idempotent."""
     tx.run("map.put", tree=commit, map=encode_changes(known))
     tx.run("map.forget", kept=MAPS_KEPT)
+
+
+def _of_files(tx: Tx, blobs: Sequence[str], decode: Callable[[bytes], T | None]) -> dict[str, T]:
+    rows = ((blob, tx.one("file.facts", blob=blob)) for blob in blobs)
+    found = ((blob, _readable(decode, row["facts"])) for blob, row in rows if row is not None)
+    return {blob: each for blob, each in found if each is not None}
 
 
 def _readable(decode: Callable[[bytes], T | None], content: bytes) -> T | None:

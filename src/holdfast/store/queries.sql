@@ -11,13 +11,13 @@ SELECT coalesce(max(id), 0) + 1 FROM tasks;
 SELECT coalesce(max(revision), 0) + 1 FROM plans WHERE goal_id = :goal;
 
 -- name: log.add
-INSERT INTO log (seq, at_ms, kind, goal_id, task_id, attempt, body)
-VALUES ((SELECT coalesce(max(seq), 0) + 1 FROM log), :now, :kind, :goal, :task, :attempt, :body);
+INSERT INTO log (at_ms, kind, goal_id, task_id, attempt, body)
+VALUES (:now, :kind, :goal, :task, :attempt, :body);
 -- name: log.transition
-INSERT INTO log (seq, at_ms, kind, goal_id, task_id, attempt, machine, entity, source, event,
-                 target, body)
-VALUES ((SELECT coalesce(max(seq), 0) + 1 FROM log), :now, 'transition', :goal, :task, :attempt,
-        :machine, :entity, :source, :event, :target, :body);
+INSERT INTO log (at_ms, kind, goal_id, task_id, attempt, machine, entity, source, event, target,
+                 body)
+VALUES (:now, 'transition', :goal, :task, :attempt, :machine, :entity, :source, :event, :target,
+        :body);
 -- name: log.page
 SELECT seq, at_ms, kind, goal_id, task_id, attempt, machine, entity, source, event, target, body
 FROM log WHERE seq > :after ORDER BY seq LIMIT :limit;
@@ -319,6 +319,8 @@ ON CONFLICT (blob_id) DO NOTHING;
 INSERT INTO file_terms (rowid, terms) VALUES (:id, :terms);
 -- name: file.facts
 SELECT facts FROM source_files WHERE blob_id = :blob;
+-- name: file.beside
+UPDATE source_files SET facts = :facts WHERE blob_id = :blob;
 -- name: file.with
 SELECT s.blob_id, s.length, count(*) AS times
 FROM file_instances i JOIN source_files s ON s.id = i.doc

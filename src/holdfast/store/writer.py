@@ -28,8 +28,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -54,22 +53,19 @@ class Turnstile:
         self._next, self._write = Gate(folder / "next.lock"), Gate(folder / "write.lock")
         self._wait_s = wait_s
 
-    @contextmanager
-    def __call__(self, *, wait: bool = True) -> Iterator[None]:
-        """Hold the turn. Raises `Unavailable`, naming who has it, when it does not come in time.
-
-        Raises `Busy` at once when another process has it and there is no time to wait.
+    def enter(self, *, wait: bool = True) -> int:
+        """Take the turn, for `leave`. Raises `Unavailable`, naming who has it, when it is not given
+        in time, and `Busy` at once when another process has it and there is no time to wait.
         """
         deadline = time.monotonic() + self._wait_s if wait else 0.0
         first = self._enter(self._next, deadline)
         try:
-            turn = self._enter(self._write, deadline)
+            return self._enter(self._write, deadline)
         finally:
             self._next.leave(first)
-        try:
-            yield
-        finally:
-            self._write.leave(turn)
+
+    def leave(self, turn: int) -> None:
+        self._write.leave(turn)
 
     def close(self) -> None:
         self._next.close()
@@ -119,7 +115,8 @@ class Writer:
     ) -> None:
         self._connection, self._path, self._clock = connection, path, clock
         self._turnstile = turnstile
-        self._file = _file_at(path)
+        self._name = str(path)
+        self._file = _file_at(self._name)
         self._lock = threading.RLock()
         self._state = threading.Condition(self._lock)  # told when the lead changes hands
         self._queue: deque[_Job[Any]] = deque()
@@ -268,12 +265,15 @@ class Writer:
     def _commit(self, batch: list[_Job[Any]], *, wait: bool) -> None:
         if self._turnstile is None:
             self._transact(batch, wait=wait)
-        else:
-            with self._turnstile(wait=wait):
-                self._transact(batch, wait=wait)
+            return
+        turn = self._turnstile.enter(wait=wait)
+        try:
+            self._transact(batch, wait=wait)
+        finally:
+            self._turnstile.leave(turn)
 
     def _transact(self, batch: list[_Job[Any]], *, wait: bool) -> None:
-        if _file_at(self._path) != self._file:
+        if _file_at(self._name) != self._file:
             raise Corrupt(
                 f"the store {self._path} was removed or replaced while it was in use",
                 hint="look at what is there now with `holdfast check`, then `holdfast resume`",
@@ -337,7 +337,7 @@ class Writer:
             raise
 
 
-def _file_at(path: Path) -> tuple[int, int] | None:
+def _file_at(path: str) -> tuple[int, int] | None:
     """Which file a path names: what is written to one that it no longer names is lost."""
     try:
         found = os.stat(path)

@@ -15,8 +15,8 @@ from typing import Literal
 from holdfast.adapters.repository import Repository
 from holdfast.agent.briefing import Conflict, Related, Surroundings, brief, reflection
 from holdfast.config import Settings
-from holdfast.context.bundle import ORDERS, Bundle, Candidate, ItemKind, Rules
-from holdfast.context.codemap import CodeMap, affordable, outline, relevant
+from holdfast.context.bundle import INDEX_TOKENS_MIN, ORDERS, Bundle, Candidate, ItemKind, Rules
+from holdfast.context.codemap import CodeMap, affordable, relevant
 from holdfast.context.history import by_history, evidence
 from holdfast.context.limits import bundle_tokens, conversation_tokens
 from holdfast.context.retrieve import Hit, diverse, fused, newest, search, search_files
@@ -26,6 +26,7 @@ from holdfast.context.tokens import count_tokens, counter
 from holdfast.context.words import terms
 from holdfast.domain.model import Claim, ContextOptions
 from holdfast.domain.ports import Progress
+from holdfast.engine import Engine
 from holdfast.engine.listing import plan_specs
 from holdfast.engine.outlook import answer_of, last_report, neighbours
 from holdfast.engine.rows import need
@@ -33,7 +34,7 @@ from holdfast.engine.steering import INDEX, IndexPage, get_index, steers_of
 from holdfast.engine.undo import trees_to_undo
 from holdfast.errors import Corrupt, Refused, Unavailable
 from holdfast.store import Tx
-from holdfast.worker.library import read_history, read_tree, redacted, shown_names, uncollected
+from holdfast.worker.library import outlines, read_history, read_tree, redacted, shown_names
 from holdfast.worker.summaries import MODES as SUMMARIES
 from holdfast.worker.summaries import Summaries
 from holdfast.worker.workshop import Workshop
@@ -151,7 +152,7 @@ def _surroundings(
         rules=rules,
         steers=steers,
         more=[
-            *_index(page),
+            *_index(page, claim),
             *rejected,
             *(
                 _found(shop, claim, repository, base_tree, rules.query, options.k, hidden)
@@ -204,12 +205,16 @@ def _rules(
     return replace(rules, summaries=summaries or Summaries(shop, claim))
 
 
-def _index(page: IndexPage) -> list[Candidate]:
+def _index(page: IndexPage, claim: Claim) -> list[Candidate]:
     if not page.version:
         return []
     stale = "; stale: the plan has changed since" if page.stale else ""
     reason = f"version {page.version} by {page.author}, {page.sha256[:12]}{stale}"
-    return [Candidate(source=INDEX, kind="index", reason=reason, text=page.text, cite=INDEX)]
+    must = 0 if claim.spec.kind in ("shell", "compensate") else INDEX_TOKENS_MIN
+    found = Candidate(
+        source=INDEX, kind="index", reason=reason, text=page.text, cite=INDEX, must_tokens=must
+    )
+    return [found if page.text.strip() else replace(found, excluded="it is empty")]
 
 
 def _rejected(tx: Tx, claim: Claim) -> list[Candidate]:
@@ -332,7 +337,7 @@ def _map(
     scores = shop.engine.read(search_files, query, among=frozenset(code.blobs))
     found = relevant(code, scores, query, changed=by_history(known, query))
     ranked = [pair for pair in found if pair[0] not in hidden][:FILES_SHOWN]
-    entries = shown(repository, code, ranked, query, shop.redact)
+    entries = shown(shop.engine, repository, code, ranked, query, shop.redact)
     if not entries:
         return []
     told = [evidence(known, query, path) for path, _ in entries[:FILES_EXPLAINED]]
@@ -350,6 +355,7 @@ def _map(
 
 
 def shown(
+    engine: Engine,
     repository: Repository,
     code: CodeMap,
     ranked: Sequence[tuple[str, float]],
@@ -359,11 +365,12 @@ def shown(
     """What a map says of files with their scores, as (path, entry), in the order of showing."""
     blob_of = dict(zip(code.paths, code.blobs, strict=True))
     contents = repository.contents([blob_of[path] for path, _ in ranked])
-    entries = {}
-    with uncollected():
-        for (path, _), content in zip(ranked, contents, strict=True):
-            text = redact(content.decode(errors="replace"))
-            entries[path] = f"{path}\n{_indented(outline(path, text, query))}"
+    files = [
+        (path, blob_of[path], redact(content.decode(errors="replace")))
+        for (path, _), content in zip(ranked, contents, strict=True)
+    ]
+    found = outlines(engine, files, query)
+    entries = {path: f"{path}\n{_indented(lines)}" for path, lines in found.items()}
     # Counted in pieces whatever counts the budget: a map's order is no matter of a vocabulary.
     sizes = {path: count_tokens(entry) for path, entry in entries.items()}
     return [(path, entries[path]) for path in affordable(ranked, sizes)]

@@ -11,7 +11,7 @@ import gc
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from typing import TypeVar
 
@@ -25,18 +25,23 @@ from holdfast.context.codemap import (
     Scanned,
     build,
     decode_facts,
+    defining,
     named,
+    outline,
 )
 from holdfast.context.history import COMMITS_MAX, HISTORY_BYTES_MAX, Change, changes
 from holdfast.engine import Engine
 from holdfast.engine.library import (
     known_changes,
+    known_defining,
     known_facts,
     known_map,
     store_changes,
+    store_defining,
     store_facts,
     store_map,
 )
+from holdfast.errors import Unavailable
 
 FILES_MAX = 20_000
 FILE_BYTES_MAX = 400_000
@@ -134,6 +139,18 @@ def read_history(
     known = changes(zip(messages, paths, strict=True))
     engine.call(store_changes, commit, known)
     return known
+
+
+def outlines(engine: Engine, files: Sequence[tuple[str, str, str]], query: str) -> dict[str, str]:
+    """The outline of each (path, blob, text), by path. What defines is kept by blob id."""
+    known = engine.read(known_defining, [blob for _, blob, _ in files])
+    with uncollected():
+        found = {path: defining(path, text, known.get(blob)) for path, blob, text in files}
+    new = {blob: found[path] for path, blob, _ in files if found[path] is not known.get(blob)}
+    if new:
+        with suppress(Unavailable):  # another has the store just now: what was found is not lost
+            engine.call(store_defining, new)
+    return {path: outline(path, text, query, known=found[path]) for path, _, text in files}
 
 
 def _indexed(

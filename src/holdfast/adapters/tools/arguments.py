@@ -56,8 +56,7 @@ def check_arguments(spec: ToolSpec, arguments: object) -> list[str]:
 
 
 def _problems(schema: Mapping[str, Any], value: object, where: str) -> Iterator[str]:
-    unknown = schema.keys() - _KEYWORDS
-    assert not unknown, f"the schema of {where} uses {sorted(unknown)}"
+    assert _KEYWORDS.issuperset(schema), f"{where}: {sorted(schema.keys() - _KEYWORDS)}"
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if kinds and not any(_is(kind, value) for kind in kinds):
