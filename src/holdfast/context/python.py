@@ -39,6 +39,8 @@ _SEVERAL = "|".join(
     )
 )
 _CODE = re.compile(rf"""((?:[^#"'\\]++|\\.|#[^\n]*+|{_ONE_LINE})*+)(?:{_SEVERAL})?""", re.DOTALL)
+_BARE = re.compile(r"""[^#"'\\\n]*+\Z""")
+_JOINED = re.compile(r"\\\n[ \t\f]*+(?:def|class|async)\b")
 _COMMENTED = re.compile(rf"""((?:[^#"']++|{_ONE_LINE})*+)#""")
 _BLANK = r"(?:[ \t\f]++|\\\n)"
 _NAME = r"([A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*+)"
@@ -123,9 +125,9 @@ def _statements(node: ast.AST) -> Iterator[ast.AST]:
 
 def _read(text: str) -> tuple[set[str], bool]:
     """What a file defines by its lines, and whether the tree would say the same."""
-    code = "\n" + '"" '.join(_CODE.findall(text))
+    code = _code(text)
     names = set(DEFINED.findall(code))
-    sure = True
+    sure = _JOINED.search(code) is None
     for found in _BOUND.finditer(code):
         start, end = found.span()
         if found[1] in _KEYWORDS or code[start - 1 : start] == "\\":
@@ -140,13 +142,32 @@ def _read(text: str) -> tuple[set[str], bool]:
     return names, sure and "".join(names).isascii()  # the parser normalises other names
 
 
+def _code(text: str) -> str:
+    """A file after a newline, without texts in triple quotes."""
+    pieces = text.split('"""')
+    code = "\n" + '"" '.join(pieces[::2])
+    plain = "'''" not in code and all(map(_opens, pieces[:-1:2]))
+    if plain and not any(piece.endswith("\\") for piece in pieces[1::2]):
+        return code
+    return "\n" + '"" '.join(_CODE.findall(text))
+
+
+def _opens(before: str) -> bool:
+    """Whether a triple quote behind this code surely begins a text."""
+    end = before.rfind("\n")
+    return before[end - 1 : end] != "\\" and _BARE.match(before, end + 1) is not None
+
+
 def _begins(code: str, end: int) -> bool:
     """Whether the line after the newline at `end` surely begins a statement."""
     while end > 0:
         begin = code.rfind("\n", 0, end) + 1
         line = code[begin:end]
-        if "#" in line and (commented := _COMMENTED.match(line)):
-            line = commented[1]
+        if "#" in line:
+            if code[begin - 2 : begin - 1] == "\\":
+                return False
+            commented = _COMMENTED.match(line)
+            line = commented[1] if commented else line
         if line := line.strip():
             found = _ENDED.search(line, len(line) - _WORD_CHARS_MAX)
             return found is not None and (found[1] in _ENDING or found[1] not in _KEYWORDS)

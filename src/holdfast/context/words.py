@@ -89,10 +89,7 @@ def _cut(token: str) -> str:
         return " ".join(
             token[start : start + size] for size in (2, 3) for start in range(len(token) - size + 1)
         )
-    apart = token.replace("_", " ")
-    if not (token.islower() and token.isascii() and apart.replace(" ", "").isalpha()):
-        apart = " ".join(_PART.findall(token)).lower()
-    parts = apart.split()
+    parts = " ".join(_PART.findall(token)).lower().split()
     if len(parts) > 1:
         parts.append("".join(parts))
     return " ".join(
