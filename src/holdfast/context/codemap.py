@@ -2,13 +2,12 @@
 
 Owns the scan of a source file into facts, the graph of a tree (a file points to the files that
 define what it mentions) and its personalised ranking. Facts are kept by git's blob id and the graph
-by tree id, so an unchanged file is never scanned twice. Python is scanned by one regular
-expression, since parsing 5,000 files takes ten times the second this may cost; `outline`, which is
-what a model reads, parses it by `ast`, and what it finds is kept, too. Other languages are read by
-tree-sitter where it is installed (`grammars`), else by a regular expression, too.
+by tree id, so an unchanged file is never scanned twice, and the lines of an outline are kept, too.
+What a Python file defines is what `ast` finds (`python`); other languages are read by tree-sitter
+where it is installed (`grammars`), else by a regular expression.
 
 Invariants: the same tree and query give the same ranking; a file that fails to parse is scanned all
-the same; nothing here reads a working tree.
+the same; what another way of scanning found is not mixed in; nothing here reads a working tree.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from math import sqrt
 from struct import iter_unpack, pack
@@ -38,7 +37,8 @@ PRECISION = 1e-4
 PUSHES_MAX = 5_000
 CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
-DEFINING = 1  # to count up where `defining` finds other lines than before: they are kept
+SCANNING = 2  # to count up where `scan` finds other facts than before: they are kept, and maps
+DEFINING = 2  # to count up where `defining` finds other lines than before: they are kept
 # Weights of the five rankings, set on the training half of benchmarks/context.py.
 CONTENT_WEIGHT, PATH_WEIGHT, NAMES_WEIGHT, GRAPH_WEIGHT, HISTORY_WEIGHT = 1.0, 0.5, 0.2, 0.1, 0.5
 TOKEN_PRICE = 0.00125  # of the score, for each token that is shown of a file; set likewise
@@ -56,6 +56,7 @@ class Facts:
 
     defines: tuple[str, ...]
     mentions: dict[str, int]
+    scanning: int = field(default=0, compare=False)  # 0: before it was told, or nobody's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,7 @@ class CodeMap:
     links: tuple[bytes, ...]
     path: Words
     names: Words
+    scanning: int = field(default=0, compare=False)
 
     def leads(self, number: int) -> Iterator[tuple[int, float]]:
         """The files that a file leads to, with their shares of 1."""
@@ -124,7 +126,7 @@ def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
     mentions = {
         name: times for name, times in counted.items() if len(name) > 2 and name.isidentifier()
     }
-    return Facts(defines=defines, mentions=mentions)
+    return Facts(defines=defines, mentions=mentions, scanning=SCANNING)
 
 
 def scanned(files: Iterable[tuple[str, str]], cuts: Cuts) -> list[Scanned]:
@@ -177,6 +179,7 @@ def build(
         links=tuple(_shares(_strongest(found)) for found in both),
         path=_words(_roots(path) for path, _, _ in ordered),
         names=_words(known[blob] for _, blob, _ in ordered),
+        scanning=SCANNING,
     )
 
 
@@ -303,8 +306,10 @@ def encode_facts(facts: Facts) -> bytes:
     return msgspec.msgpack.encode(facts)
 
 
-def decode_facts(content: bytes) -> Facts:
-    return msgspec.msgpack.decode(content, type=Facts)
+def decode_facts(content: bytes) -> Facts | None:
+    """Facts; None for what another way of scanning found."""
+    facts = msgspec.msgpack.decode(content, type=Facts)
+    return facts if facts.scanning == SCANNING else None
 
 
 def decode_defining(facts: bytes) -> Defining | None:
@@ -325,9 +330,10 @@ def encode_map(code: CodeMap) -> bytes:
 def decode_map(content: bytes) -> CodeMap | None:
     """The map; None for one that another version of this program made."""
     try:
-        return msgspec.msgpack.decode(content, type=CodeMap)
+        code = msgspec.msgpack.decode(content, type=CodeMap)
     except msgspec.ValidationError:
         return None
+    return code if code.scanning == SCANNING else None
 
 
 def _parts(facts: bytes) -> dict[str, msgspec.Raw]:

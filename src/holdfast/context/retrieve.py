@@ -73,10 +73,15 @@ def inherit_documents(tx: Tx, before: int, plan: int) -> None:
 
 
 def add_file(tx: Tx, blob: str, terms: str, *, length: int, facts: bytes = b"") -> None:
-    """Index a source file by git's blob id: terms of `length` tokens, and facts. Idempotent."""
+    """Index a source file by git's blob id: terms of `length` tokens, and facts. Idempotent.
+
+    Facts that are there are replaced: they are the same, or of another way of scanning.
+    """
     number = tx.number("file.next")
     if tx.run("file.add", id=number, blob=blob, length=length, facts=facts):
         tx.run("file.index", id=number, terms=terms)
+    else:
+        tx.run("file.beside", blob=blob, facts=facts)
 
 
 def search(tx: Tx, query: str, *, plan: int, k: int, without: Collection[int] = ()) -> list[Hit]:

@@ -191,7 +191,8 @@ def _indexed(
             if written is not None:
                 written.result()
             written = writing.submit(engine.call, store_facts, scanned) if scanned else None
-            yield facts | {blob: decode_facts(found.facts) for blob, found in scanned.items()}
+            fresh = {blob: decode_facts(found.facts) for blob, found in scanned.items()}
+            yield facts | {blob: each for blob, each in fresh.items() if each is not None}
         if written is not None:
             written.result()
 
