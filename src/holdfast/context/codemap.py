@@ -52,7 +52,7 @@ _OTHER = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What one file defines, and how often it mentions each name."""
+    """What one file defines, and how often it mentions each word, most of which are names."""
 
     defines: tuple[str, ...]
     mentions: dict[str, int]
@@ -113,7 +113,7 @@ class CodeMap:
         return iter_unpack("<Id", self.links[number])  # a file's number and its share
 
 
-def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
+def scan(path: str, text: str, counted: dict[str, int]) -> Facts:
     """The facts of one file with its counted tokens."""
     found: Iterable[str]
     if path.endswith(PYTHON):
@@ -123,10 +123,7 @@ def scan(path: str, text: str, counted: Mapping[str, int]) -> Facts:
     else:
         found = _OTHER.findall("\n" + text)
     defines = tuple(sorted({name for name in found if len(name) > 2}))
-    mentions = {
-        name: times for name, times in counted.items() if len(name) > 2 and name.isidentifier()
-    }
-    return Facts(defines=defines, mentions=mentions, scanning=SCANNING)
+    return Facts(defines=defines, mentions=counted, scanning=SCANNING)
 
 
 def scanned(files: Iterable[tuple[str, str]], cuts: Cuts) -> list[Scanned]:
