@@ -5,7 +5,7 @@ PEERS := benchmarks/.peers
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := git bubblewrap python3-venv
 
-.PHONY: embeddings help demo test quick kill-proof gates format docs system setup setup-dev lock \
+.PHONY: embeddings help demo test quick kill-proof gates format docs names system setup setup-dev lock \
 	bench-setup bench bench-resources fuzz-lisp lisp-clojure search simulate phoenix clean
 
 help:  ## what each target does
@@ -32,8 +32,12 @@ simulate: setup-dev  ## play more seeds: SEEDS=7 one again, SEEDS=0-1999 (three 
 
 search: setup-dev  ## try examples of the properties that nobody has tried (ten minutes)
 	HOLDFAST_EXAMPLES=search $(BIN)/python -m pytest -q -n 2 tests/property tests/unit/test_co*.py \
-		tests/unit/test_ed*.py tests/unit/test_history.py tests/unit/test_retrieve.py \
+		tests/unit/test_ed*.py tests/unit/test_history.py tests/unit/test_python_names.py \
+		tests/unit/test_retrieve.py \
 		tests/unit/test_tokens.py tests/unit/test_trace_*.py
+
+names: setup-dev  ## compare what Python files define with ast: FILES=DIR (default: all of Python's own)
+	FILES=$(or $(FILES),/usr/lib) $(BIN)/python -m pytest -q -rs tests/unit/test_python_names.py
 
 gates: setup-dev  ## format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -48,8 +48,8 @@ DEFINED = re.compile(rf"\n[ \t\f]*+(?:def|class|async{_BLANK}++def){_BLANK}++{_N
 _BOUND = re.compile(rf"\n{_NAME}{_BLANK}*+[:=](?!=)")
 _BOUND_TOO = re.compile(rf"{_BLANK}*+{_NAME}{_BLANK}*+=(?!=)")
 _BOUND_IN_BRACKETS = re.compile(rf"(?:[\s(\\]|#.*+)*+{_NAME}(?:[\s)\\]|#.*+)*+=(?!=)")
-_WORD_CHARS_MAX = 40  # a longer one is not sure to be one
-_NUMBER = r"(?<!\w)(?:[0-9][0-9_]*+\.?|0x[0-9A-Fa-f]++)"
+_WORD_CHARS_MAX = 80  # a longer one is not sure to be one
+_NUMBER = r"(?<!\w)(?:[0-9][0-9_]*+\.?|0[xo][0-9A-Fa-f]++)"
 _ENDED = re.compile(rf"""(?:[)\]}}"';]|\.\.\.|import \*|{_NUMBER}|(?<!\w)([A-Za-z_]\w*+))\Z""")
 
 
