@@ -34,3 +34,6 @@ CREATE TABLE steps_with_row_ids (
 INSERT INTO steps_with_row_ids SELECT * FROM steps ORDER BY task_id, take, position, generation;
 DROP TABLE steps;
 ALTER TABLE steps_with_row_ids RENAME TO steps;
+
+-- Nobody asks for the vocabulary of past outputs alone.
+DROP TABLE document_vocabulary;
