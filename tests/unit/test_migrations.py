@@ -92,6 +92,26 @@ def test_what_was_in_flight_before_version_3_is_still_reserved(
     assert rows == [(1, 0, 0), (2, 42, 9)]
 
 
+@pytest.mark.parametrize("version", range(1, 5))
+def test_steps_are_the_same_behind_row_ids_and_their_names_stay_unique(
+    tmp_path: Path, version: int
+) -> None:
+    path = tmp_path / "holdfast.db"
+    earlier(path, version)
+    with sqlite3.connect(path) as connection:
+        before = connection.execute("SELECT * FROM steps ORDER BY position").fetchall()
+    connection.close()
+    connection = open_store(path, now_ms=1)
+    after = connection.execute("SELECT * FROM steps ORDER BY rowid").fetchall()
+    assert list(map(tuple, after)) == before
+    assert len(before) == 4
+    with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
+        connection.execute("INSERT INTO steps SELECT * FROM steps WHERE key = 'one'")
+    with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
+        connection.execute("UPDATE steps SET take = 9 WHERE key = 'one'")
+    connection.close()
+
+
 def test_opening_twice_migrates_once(tmp_path: Path) -> None:
     for _ in range(2):
         connection = open_store(tmp_path / "holdfast.db", now_ms=1)

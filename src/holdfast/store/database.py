@@ -20,8 +20,8 @@ from holdfast.store import queries
 from holdfast.store.gates import Gate, held_by, holder
 
 APPLICATION_ID = 0x484F4C44  # "HOLD"
-SCHEMA_VERSION = 4
-_SCHEMAS = {1: "schema.sql", 2: "schema_2.sql", 3: "schema_3.sql", 4: "schema_4.sql"}
+SCHEMA_VERSION = 5
+_SCHEMAS = {1: "schema.sql"} | {n: f"schema_{n}.sql" for n in range(2, SCHEMA_VERSION + 1)}
 BUSY_MS = 30_000
 # A step touches five pages; half-size pages write 16 KB a step instead of 24 (benchmarks/steps.py).
 _PAGE_BYTES = 2048

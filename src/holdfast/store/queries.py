@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from importlib.resources import files
 from operator import itemgetter
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -45,7 +45,7 @@ def prepare(statements: Mapping[str, str]) -> Mapping[str, Statement]:
 
 def text(file: str) -> str:
     """The text of one SQL file of this package."""
-    return files("holdfast.store").joinpath(file).read_text(encoding="utf-8")
+    return Path(__file__).with_name(file).read_text(encoding="utf-8")
 
 
 def _positional(sql: str) -> Statement:

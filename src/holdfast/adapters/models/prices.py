@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -101,7 +100,7 @@ def table_date() -> str:
 
 
 def _shipped() -> str:
-    return files("holdfast.adapters.models").joinpath("prices.toml").read_text(encoding="utf-8")
+    return Path(__file__).with_name("prices.toml").read_text(encoding="utf-8")
 
 
 def _shipped_row(table: str, name: str) -> Price | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
+from pathlib import Path
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
 def load(name: str) -> str:
     """The text of one prompt file, without the final newline."""
-    text = files("holdfast.agent.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8")
+    text = Path(__file__).with_name(f"{name}.md").read_text(encoding="utf-8")
     return text.rstrip("\n")
 
 
