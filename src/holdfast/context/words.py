@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import chain
 
 TERM_CHARS_MAX = 64
 TOKENS_MAX = 20_000
@@ -46,11 +45,14 @@ def terms(text: str) -> list[str]:
 def tokens(text: str) -> Counter[str]:
     """How often each word, identifier or CJK run occurs, before it is cut into terms."""
     apart = text.encode("utf-8", "surrogatepass").translate(_APART)
-    found = apart.decode("utf-8", "surrogatepass").split()
+    counted = Counter(apart.decode("utf-8", "surrogatepass").split())
     if text.isascii():
-        return Counter(found)
-    each = ((word,) if word.isascii() else _TOKEN.findall(word) for word in found)
-    return Counter(chain.from_iterable(each))
+        return counted
+    each: Counter[str] = Counter()
+    for word, times in counted.items():
+        for token in (word,) if word.isascii() else _TOKEN.findall(word):
+            each[token] += times
+    return each
 
 
 class Cuts(dict[str, str]):
