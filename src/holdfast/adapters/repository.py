@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.adapters.git import Git, GitFailed, signature, users_git
 from holdfast.adapters.locks import held
@@ -37,19 +38,30 @@ class BlamedLine:
     text: str
 
 
+class Files(NamedTuple):
+    """Where git keeps what a task's own git directory takes over; a worktree shares its main's."""
+
+    objects: Path
+    excludes: Path
+    shallow: Path
+
+
+_FILES = ("objects", "info/exclude", "shallow")
+
+
 class Repository:
     """A repository that is not ours. `work_tree` is None when it is bare."""
 
-    def __init__(self, git: Git, *, objects: Path, object_format: str) -> None:
-        self._git, self.objects, self.object_format = git, objects, object_format
+    def __init__(self, git: Git, *, files: Files, object_format: str) -> None:
+        self._git, self._files, self.object_format = git, files, object_format
 
     @classmethod
     def open(cls, path: Path) -> Repository:
         """The repository that holds `path`. Raises NotFound (code `no_repository`) for none."""
         if not path.is_dir():
             raise NotFound(f"{path} is no directory")
-        git_dir, work_tree, objects, object_format = _discover(path)
-        return cls(users_git(git_dir, work_tree), objects=objects, object_format=object_format)
+        git_dir, work_tree, files, object_format = _discover(path)
+        return cls(users_git(git_dir, work_tree), files=files, object_format=object_format)
 
     @classmethod
     def copy_of(cls, folder: Path, home: Path) -> Repository:
@@ -65,7 +77,8 @@ class Repository:
             git.run("init", "-q", "--bare", "--template=", "--initial-branch=main")
             _copy_in(replace(git, work_tree=folder), home)
         object_format = git.word("rev-parse", "--show-object-format")
-        return cls(git, objects=git_dir / "objects", object_format=object_format)
+        files = Files(*(git_dir / name for name in _FILES))
+        return cls(git, files=files, object_format=object_format)
 
     @property
     def git_dir(self) -> Path:
@@ -79,6 +92,10 @@ class Repository:
     @property
     def work_tree(self) -> Path | None:
         return self._git.work_tree
+
+    @property
+    def objects(self) -> Path:
+        return self._files.objects
 
     def head(self) -> str | None:
         """The commit HEAD names; None in a repository without commits."""
@@ -240,16 +257,11 @@ class Repository:
 
     def excludes(self) -> bytes:
         """The repository's own `info/exclude`, which a task's checkout honours too."""
-        return self._content("info/exclude")
+        return _content(self._files.excludes)
 
     def shallow(self) -> bytes:
         """The boundary of a shallow clone; empty when the history is whole."""
-        return self._content("shallow")
-
-    def _content(self, name: str) -> bytes:
-        """A file of the git directory; empty when there is none."""
-        path = Path(self._git.word("rev-parse", "--path-format=absolute", "--git-path", name))
-        return path.read_bytes() if path.is_file() else b""
+        return _content(self._files.shallow)
 
     def _commit(self, name: str) -> str | None:
         status, output, _ = self._git.answer(
@@ -265,24 +277,28 @@ class Repository:
         return {row.removeprefix("branch ") for row in rows if row.startswith("branch ")}
 
 
-def _discover(path: Path) -> tuple[Path, Path | None, Path, str]:
+def _discover(path: Path) -> tuple[Path, Path | None, Files, str]:
     """What holds `path`, as git finds it from there, asked in one process: git directory, work
-    tree, objects and their format."""
+    tree, files and the format of objects."""
     line = ["git", "-C", str(path), "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
-    where = ["--absolute-git-dir", "--is-bare-repository", "--show-object-format"]
-    ask = [*line, "rev-parse", *where, "--path-format=absolute", "--git-path", "objects"]
+    ask = [*line, "rev-parse", "--absolute-git-dir", "--is-bare-repository", "--show-object-format"]
+    ask += ["--path-format=absolute", *(word for name in _FILES for word in ("--git-path", name))]
     ask.append("--show-toplevel")  # last, because a bare repository has none
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "HOME": "/nonexistent"}
     environment |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
     done = subprocess.run(ask, env=environment, capture_output=True, check=False)  # noqa: S603
     answers = os.fsdecode(done.stdout).splitlines()
-    if done.returncode == 0 or (len(answers) >= 4 and answers[1] == "true"):
-        tree = Path(answers[4]) if answers[1] == "false" else None
-        return Path(answers[0]), tree, Path(answers[3]), answers[2]
+    if done.returncode == 0 or (len(answers) >= 6 and answers[1] == "true"):
+        tree = Path(answers[6]) if answers[1] == "false" else None
+        return Path(answers[0]), tree, Files(*map(Path, answers[3:6])), answers[2]
     said = os.fsdecode(done.stderr).strip()
     if "not a git repository" in said:
         raise NotFound(f"{path} is in no git repository", code="no_repository")
     raise Refused(f"git refuses {path}: {said.splitlines()[0] if said else 'no reason given'}")
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
 
 
 def _copy_in(git: Git, home: Path) -> None:
