@@ -143,7 +143,10 @@ def _read(text: str) -> tuple[set[str], bool]:
 
 
 def _code(text: str) -> str:
-    """A file after a newline, without texts in triple quotes."""
+    """A file after a newline, without texts in triple quotes.
+
+    It is split at the quotes where they surely are what they seem, and else read from the start.
+    """
     pieces = text.split('"""')
     code = "\n" + '"" '.join(pieces[::2])
     plain = "'''" not in code and all(map(_opens, pieces[:-1:2]))
