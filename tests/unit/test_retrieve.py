@@ -69,7 +69,7 @@ def test_a_token_is_indexed_by_the_logarithm_of_its_count_and_each_identifier_co
 
 @given(text=st.text(st.sampled_from("aZ_9 .\n\x1c\x85é²数据ー\u00a0\u3000\U0001f600"), max_size=40))
 def test_tokens_are_what_one_expression_finds_in_their_order(text: str) -> None:
-    assert list(tokens(text).items()) == list(Counter(words._TOKEN.findall(text)).items())
+    assert list(tokens(text).items()) == list(Counter(words._token().findall(text)).items())
 
 
 def test_cuts_are_remembered_up_to_a_limit_and_stay_the_same(

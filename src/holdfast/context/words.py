@@ -12,19 +12,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 
 TERM_CHARS_MAX = 64
 TOKENS_MAX = 20_000
 ROOT_CHARS_MIN = 5
 CUTS_MAX = 200_000
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_TOKEN = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+")
+_CJK = ("\u3040-\u30ff", "\u3400-\u4dbf", "\u4e00-\u9fff", "\uac00-\ud7af", "\uf900-\ufaff")
 # What is no word in ASCII as a blank; bytes of other signs as they are.
 _APART = bytes(
     byte if byte > 127 or chr(byte).isalnum() or chr(byte) == "_" else 32 for byte in range(256)
 )
-_IS_CJK = re.compile(rf"[{_CJK}]")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
 
 # Words too common in English to say what a text is about.
@@ -39,7 +37,7 @@ _EMPTY = frozenset(
 
 def terms(text: str) -> list[str]:
     """The terms of a text in order, repeated as often as they occur."""
-    return " ".join(map(_known_cut, _TOKEN.findall(text))).split()
+    return " ".join(map(_known_cut, _token().findall(text))).split()
 
 
 def tokens(text: str) -> Counter[str]:
@@ -50,7 +48,7 @@ def tokens(text: str) -> Counter[str]:
         return counted
     each: Counter[str] = Counter()
     for word, times in counted.items():
-        for token in (word,) if word.isascii() else _TOKEN.findall(word):
+        for token in (word,) if word.isascii() else _token().findall(word):
             each[token] += times
     return each
 
@@ -85,7 +83,7 @@ def _cut(token: str) -> str:
     """`parseHTTPBody` → its parts and itself; a CJK run → its bigrams and trigrams; by spaces."""
     if token.isalpha() and token.islower() and token.isascii():
         return "" if token in _EMPTY or not 1 < len(token) <= TERM_CHARS_MAX else stem(token)
-    if not token.isascii() and _IS_CJK.match(token):
+    if not token.isascii() and any(signs[0] <= token[0] <= signs[2] for signs in _CJK):
         if len(token) == 1:
             return token
         return " ".join(
@@ -100,6 +98,13 @@ def _cut(token: str) -> str:
 
 
 _known_cut = lru_cache(maxsize=100_000)(_cut)
+
+
+@cache
+def _token() -> re.Pattern[str]:
+    """A word, identifier or CJK run. Made when it is asked for: its sets cost every start 2 ms."""
+    signs = "".join(_CJK)
+    return re.compile(rf"[{signs}]+|[^\W{signs}]+")
 
 
 def stem(word: str) -> str:
