@@ -30,25 +30,27 @@ _KEYWORDS = frozenset(kwlist)
 _ENDING = frozenset({"None", "True", "False", "pass", "break", "continue", "return", "raise"})
 
 # What these take they never give back: a line would cost three times as much, and a hostile one any
-# time. Where they can they begin with a newline: a literal is found faster than a line's start.
-_ONE_LINE = r""""(?!"")(?:[^"\\\n]++|\\[^\n])*+"|'(?!'')(?:[^'\\\n]++|\\[^\n])*+'"""
+# time. Where they can they begin with a newline: a literal is found faster than a line's start. A
+# group is taken as `(?>(…)*)`, since `(…)*+` goes wrong before Python 3.11.5.
+_ONE_LINE = r""""(?!"")(?>(?:[^"\\\n]++|\\[^\n])*)"|'(?!'')(?>(?:[^'\\\n]++|\\[^\n])*)'"""
 _SEVERAL = "|".join(
     (
-        r'"""(?:[^"\\]++|\\.|"(?!""))*+"""|"(?:[^"\\\n]++|\\.)*+"',
-        r"'''(?:[^'\\]++|\\.|'(?!''))*+'''|'(?:[^'\\\n]++|\\.)*+'",
+        r'"""(?>(?:[^"\\]++|\\.|"(?!""))*)"""|"(?>(?:[^"\\\n]++|\\.)*)"',
+        r"'''(?>(?:[^'\\]++|\\.|'(?!''))*)'''|'(?>(?:[^'\\\n]++|\\.)*)'",
     )
 )
-_CODE = re.compile(rf"""((?:[^#"'\\]++|\\.|#[^\n]*+|{_ONE_LINE})*+)(?:{_SEVERAL})?""", re.DOTALL)
+_CODE = re.compile(rf"""((?>(?:[^#"'\\]++|\\.|#[^\n]*+|{_ONE_LINE})*))(?:{_SEVERAL})?""", re.DOTALL)
 _BARE = re.compile(r"""[^#"'\\\n]*+\Z""")
 _JOINED = re.compile(r"\\\n[ \t\f]*+(?:def|class|async)\b")
-_COMMENTED = re.compile(rf"""((?:[^#"']++|{_ONE_LINE})*+)#""")
-_BLANK = r"(?:[ \t\f]++|\\\n)"
+_COMMENTED = re.compile(rf"""((?>(?:[^#"']++|{_ONE_LINE})*))#""")
+_BLANKS = r"(?>(?:[ \t\f]++|\\\n)*)"
+_BLANK = r"(?>(?:[ \t\f]++|\\\n)+)"
 # Letters, digits and what is not ASCII; told by what it is not, which takes a tenth to make.
 _NAME = r"([^\x00-@\[-^`{-\x7f][^\x00-/:-@\[-^`{-\x7f]*+)"
-DEFINED = re.compile(rf"\n[ \t\f]*+(?:def|class|async{_BLANK}++def){_BLANK}++{_NAME}")
-_BOUND = re.compile(rf"\n{_NAME}{_BLANK}*+[:=](?!=)")
-_BOUND_TOO = re.compile(rf"{_BLANK}*+{_NAME}{_BLANK}*+=(?!=)")
-_BOUND_IN_BRACKETS = re.compile(rf"(?:[\s(\\]|#.*+)*+{_NAME}(?:[\s)\\]|#.*+)*+=(?!=)")
+DEFINED = re.compile(rf"\n[ \t\f]*+(?:def|class|async{_BLANK}def){_BLANK}{_NAME}")
+_BOUND = re.compile(rf"\n{_NAME}{_BLANKS}[:=](?!=)")
+_BOUND_TOO = re.compile(rf"{_BLANKS}{_NAME}{_BLANKS}=(?!=)")
+_BOUND_IN_BRACKETS = re.compile(rf"(?>(?:[\s(\\]|#.*+)*){_NAME}(?>(?:[\s)\\]|#.*+)*)=(?!=)")
 _WORD_CHARS_MAX = 80  # a longer one is not sure to be one
 _NUMBER = r"(?<!\w)(?:[0-9][0-9_]*+\.?|0[xo][0-9A-Fa-f]++)"
 _ENDED = re.compile(rf"""(?:[)\]}}"';]|\.\.\.|import \*|{_NUMBER}|(?<!\w)([A-Za-z_]\w*+))\Z""")

@@ -18,7 +18,7 @@ from holdfast.lang.printer import number_text
 from holdfast.lang.values import entries, type_name, whole
 
 # Also takes a string that is never closed, so that no text is scanned twice.
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_STRING = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"?', re.DOTALL)
 
 
 def _refuse_constant(name: str) -> Any:
