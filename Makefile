@@ -37,7 +37,7 @@ search: setup-dev  ## try examples of the properties that nobody has tried (ten 
 		tests/unit/test_tokens.py tests/unit/test_trace_*.py
 
 names: setup-dev  ## compare what Python files define with ast: FILES=DIR (default: all of Python's own)
-	FILES=$(or $(FILES),/usr/lib) $(BIN)/python -m pytest -q -rs tests/unit/test_python_names.py
+	FILES=$(or $(FILES),/usr/lib) $(BIN)/python -m pytest -q tests/unit/test_python_names.py
 
 gates: setup-dev  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
