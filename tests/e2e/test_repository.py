@@ -164,8 +164,9 @@ def test_plain_git_would_have_run_them(user: Path, tmp_path: Path) -> None:
 
 def test_a_filter_whose_name_cannot_be_switched_off_is_refused(user: Path) -> None:
     git(user, "config", "filter.a=b.clean", "touch x")
+    repository = Repository.open(user)
     with pytest.raises(Refused, match="filter"):
-        Repository.open(user)
+        repository.dirty()
 
 
 # --- opening --------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 Owns the environment and the settings every git process gets, the error it raises, and safe use of a
 user's repository, whose own configuration git cannot be told to skip: each setting there that could
-start a program is overridden, and the filters and textconvs it names are emptied by name.
+start a program is overridden, and the filters it names are emptied by name for the one question that
+would run them.
 
 Invariants:
 - A git process starts with this environment and nothing of ours.
@@ -16,7 +17,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.errors import Refused, Unavailable
@@ -187,22 +188,21 @@ def signature(when_s: int) -> dict[str, str]:
     return {f"GIT_{role}_{key}": text for role in ("AUTHOR", "COMMITTER") for key, text in fields}
 
 
-def users_git(git_dir: Path, work_tree: Path | None) -> Git:
-    """git on a user's repository, with every program its configuration names switched off.
+def without_filters(git: Git) -> Git:
+    """git on a user's repository for a command that compares working files, which filters convert.
 
     Hooks, fsmonitor and the like have one name each and are in `_SETTINGS`; filters have names of
     the user's choice, which are read (reading starts nothing) and emptied: git treats an empty
     filter as none. Textconvs and external diffs are refused by the flags of the commands used here.
     """
-    bare = Git(git_dir=git_dir)
     pattern = r"^filter\..*\.(clean|smudge|process)$"
-    _, listed, _ = bare.answer("config", "-z", "--name-only", "--get-regexp", pattern, ok=(0, 1))
+    _, listed, _ = git.answer("config", "-z", "--name-only", "--get-regexp", pattern, ok=(0, 1))
     named = [os.fsdecode(name) for name in listed.split(b"\0") if name]
     if any("=" in name or "\n" in name for name in named):
         raise Refused(
-            f"{git_dir}/config names a filter that cannot be switched off",
+            f"{git.git_dir}/config names a filter that cannot be switched off",
             hint="filter names must not hold '=' or line breaks",
         )
     off = dict.fromkeys(named, "")
     off |= {f"{name.rpartition('.')[0]}.required": "false" for name in named}
-    return Git(git_dir=git_dir, work_tree=work_tree, settings=off)
+    return replace(git, settings=off)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.adapters.git import Git, GitFailed, signature, users_git
+from holdfast.adapters.git import Git, GitFailed, signature, without_filters
 from holdfast.adapters.locks import held
 from holdfast.adapters.staging import folder_tree
 from holdfast.errors import NotFound, Refused
@@ -44,9 +44,10 @@ class Files(NamedTuple):
     objects: Path
     excludes: Path
     shallow: Path
+    refs: Path  # those below refs/holdfast/ that are no longer or not yet packed
 
 
-_FILES = ("objects", "info/exclude", "shallow")
+_FILES = ("objects", "info/exclude", "shallow", "refs/holdfast")
 
 
 class Repository:
@@ -61,7 +62,8 @@ class Repository:
         if not path.is_dir():
             raise NotFound(f"{path} is no directory")
         git_dir, work_tree, files, object_format = _discover(path)
-        return cls(users_git(git_dir, work_tree), files=files, object_format=object_format)
+        git = Git(git_dir=git_dir, work_tree=work_tree)
+        return cls(git, files=files, object_format=object_format)
 
     @classmethod
     def copy_of(cls, folder: Path, home: Path) -> Repository:
@@ -105,17 +107,21 @@ class Repository:
         """Sorted names of changed and untracked files, which a task starting at HEAD lacks.
 
         A file that only a conversion filter makes equal may be named: no filter is run to ask.
+        Raises Refused when a filter has a name that cannot be switched off.
         """
         if self.work_tree is None:
             return []
         flags = ("--no-renames", "--untracked-files=all", "--ignore-submodules=all")
-        return sorted({row[3:] for row in self._git.names("status", "--porcelain", "-z", *flags)})
+        git = without_filters(self._git)
+        return sorted({row[3:] for row in git.names("status", "--porcelain", "-z", *flags)})
 
     def keep(self, ref: str, commit: str) -> None:
         """Point `refs/holdfast/…` to a commit, so that garbage collection spares it. Idempotent."""
         if not ref.startswith("refs/holdfast/"):
             raise Refused(f"{ref} is not below refs/holdfast/")
-        self._git.run("update-ref", ref, commit)
+        # A ref that has a file is what the file says, and git would not write it again either.
+        if _content(self._files.refs / ref.removeprefix("refs/holdfast/")) != f"{commit}\n".encode():
+            self._git.run("update-ref", ref, commit)
 
     def branch_commit(self, branch: str) -> str | None:
         return self._commit(f"refs/heads/{branch}")
@@ -288,9 +294,10 @@ def _discover(path: Path) -> tuple[Path, Path | None, Files, str]:
     environment |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
     done = subprocess.run(ask, env=environment, capture_output=True, check=False)  # noqa: S603
     answers = os.fsdecode(done.stdout).splitlines()
-    if done.returncode == 0 or (len(answers) >= 6 and answers[1] == "true"):
-        tree = Path(answers[6]) if answers[1] == "false" else None
-        return Path(answers[0]), tree, Files(*map(Path, answers[3:6])), answers[2]
+    files = answers[3 : 3 + len(_FILES)]
+    if done.returncode == 0 or (len(files) == len(_FILES) and answers[1] == "true"):
+        tree = Path(answers[-1]) if answers[1] == "false" else None
+        return Path(answers[0]), tree, Files(*map(Path, files)), answers[2]
     said = os.fsdecode(done.stderr).strip()
     if "not a git repository" in said:
         raise NotFound(f"{path} is in no git repository", code="no_repository")

@@ -22,7 +22,7 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -44,7 +44,12 @@ from holdfast.adapters.throwaway import make_throwaway
 from holdfast.domain.ports import Diff, Sandbox
 from holdfast.errors import Refused
 
-_ATTRIBUTES = "* !text !eol !crlf !filter !ident !working-tree-encoding !diff !merge\n"
+_ATTRIBUTES = b"* !text !eol !crlf !filter !ident !working-tree-encoding !diff !merge\n"
+_CONFIG = {  # what `git init --bare` writes that git's defaults do not say; the rest is in `Git`
+    "sha1": b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n",
+    "sha256": b"[core]\n\trepositoryformatversion = 1\n\tbare = true\n"
+    b"[extensions]\n\tobjectformat = sha256\n",
+}
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
@@ -92,10 +97,8 @@ class TaskWorkspace:
         ref = f"refs/holdfast/{task}/{take}"
         if base is not None:
             repository.keep(f"refs/holdfast/base/{base}", base)
-        _make_private(git_dir, repository)
+        _make_private(git_dir, repository, base)
         workspace = cls(git_dir, root, sandbox, ref, redact)
-        if base is not None:
-            workspace._git.run("update-ref", "refs/holdfast/base", base)
         # The directory appears whole or not at all, so that a kill never leaves one half made.
         if not root.exists():
             making = root.with_name(root.name + ".making")
@@ -156,10 +159,10 @@ class TaskWorkspace:
 
     def borrow(self, git_dir: Path) -> None:
         """Read another task's objects too, so that its trees can be restored here. Idempotent."""
-        line = _quoted(git_dir / "objects")
-        known = _alternates(self.git_dir).read_text()
+        line, alternates = _quoted(git_dir / "objects"), self.git_dir / "objects/info/alternates"
+        known = alternates.read_bytes()
         if line not in known:
-            _alternates(self.git_dir).write_text(known + line)
+            _put(alternates, known + line)
 
     def tree_of(self, commit: str | None) -> str:
         """The tree of a commit; the empty tree, written if need be, for None."""
@@ -244,30 +247,41 @@ def merge_in(git_dir: Path, base: str, ours: str, theirs: str) -> Merged:
     return Merged(tree=None, conflicts=names, marked=words[0].strip(), said=said.strip())
 
 
-def _make_private(git_dir: Path, repository: Repository) -> None:
+def _make_private(git_dir: Path, repository: Repository, base: str | None) -> None:
+    """A bare repository is a few files, so none of git's processes is needed to make or mend it."""
     git_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     git_dir.chmod(0o700)
-    git = Git(git_dir=git_dir)
-    form = f"--object-format={repository.object_format}"
-    git.run("init", "-q", "--bare", "--template=", "--initial-branch=none", form)
-    info = git_dir / "info"
-    info.mkdir(exist_ok=True)
-    (info / "attributes").write_text(_ATTRIBUTES)
-    (info / "exclude").write_bytes(repository.excludes())
-    (git_dir / "objects" / "info").mkdir(exist_ok=True)
-    _alternates(git_dir).write_text(_quoted(repository.objects))
+    files = {
+        "HEAD": b"ref: refs/heads/none\n",
+        "config": _CONFIG[repository.object_format],
+        "info/attributes": _ATTRIBUTES,
+        "info/exclude": repository.excludes(),
+        "objects/info/alternates": _quoted(repository.objects),
+    }
     if shallow := repository.shallow():
-        (git_dir / "shallow").write_bytes(shallow)
+        files["shallow"] = shallow
+    if base is not None:
+        files["refs/holdfast/base"] = f"{base}\n".encode()
+    for name, content in files.items():
+        _put(git_dir / name, content)
+    (git_dir / "refs").mkdir(exist_ok=True)
 
 
-def _alternates(git_dir: Path) -> Path:
-    return git_dir / "objects" / "info" / "alternates"
+def _put(path: Path, content: bytes) -> None:
+    """Let the file hold this, as git lets it: whole or not at all, by way of its lock file."""
+    with suppress(FileNotFoundError):
+        if path.read_bytes() == content:
+            return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_name(path.name + ".lock")
+    lock.write_bytes(content)
+    lock.replace(path)
 
 
-def _quoted(objects: Path) -> str:
+def _quoted(objects: Path) -> bytes:
     """A line of an alternates file, quoted as git reads it."""
     text = str(objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{text}"\n'
+    return os.fsencode(f'"{text}"\n')
 
 
 @contextmanager
