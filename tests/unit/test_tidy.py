@@ -23,7 +23,7 @@ LINES_MAX = {
     "agent": 3_750,
     "app": 1_300,
     "cli": 3_450,
-    "context": 2_100,
+    "context": 2_130,
     "domain": 1_500,
     "engine": 3_050,
     "lang": 13_400,

@@ -2,8 +2,7 @@
 
 Owns the environment and the settings every git process gets, the error it raises, and safe use of a
 user's repository, whose own configuration git cannot be told to skip: each setting there that could
-start a program is overridden, and the filters it names are emptied by name for the one question that
-would run them.
+start a program is overridden, and filters are emptied by name for the one command that asks them.
 
 Invariants:
 - A git process starts with this environment and nothing of ours.

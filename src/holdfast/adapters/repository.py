@@ -120,7 +120,10 @@ class Repository:
         if not ref.startswith("refs/holdfast/"):
             raise Refused(f"{ref} is not below refs/holdfast/")
         # A ref that has a file is what the file says, and git would not write it again either.
-        if _content(self._files.refs / ref.removeprefix("refs/holdfast/")) != f"{commit}\n".encode():
+        if (
+            _content(self._files.refs / ref.removeprefix("refs/holdfast/"))
+            != f"{commit}\n".encode()
+        ):
             self._git.run("update-ref", ref, commit)
 
     def branch_commit(self, branch: str) -> str | None:

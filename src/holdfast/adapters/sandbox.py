@@ -25,8 +25,9 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -73,26 +74,45 @@ class Probe:
 
 
 def probe(program: str = "bwrap") -> Probe:
-    """Build a wall once around `/bin/true`. Never raises; takes about 10 ms, at most 5 s."""
+    """What `begin_probe` finds, waited for."""
+    return begin_probe(program)()
+
+
+def begin_probe(program: str = "bwrap") -> Callable[[], Probe]:
+    """Begin to build a wall once around `/bin/true`, on the thread that will start commands.
+
+    Returns the question how it ended, which must be asked, and waits: about 10 ms from now, at most
+    5 s. Neither raises.
+    """
     found = shutil.which(program)
     if not found:
-        return Probe(wall="none", reason=f"{program} is not installed")
+        return lambda: Probe(wall="none", reason=f"{program} is not installed")
     command = [found, *_arguments(View(directories=(), path="/usr/bin"), {}, False)]
     try:
-        done = subprocess.run(  # noqa: S603  a constant command
+        process = subprocess.Popen(  # noqa: S603  a constant command
             [*command, "--", "/bin/sh", "-c", "true"],
             env={},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_PROBE_S,
-            check=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Probe(wall="none", reason=f"{program} does not run here: {error}")
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()
-        return Probe(wall="none", reason=f"{program} cannot build a wall here: {said}")
-    return Probe(wall="bubblewrap", reason="all namespaces, no capabilities", program=found)
+    except OSError as error:
+        broken = Probe(wall="none", reason=f"{program} does not run here: {error}")
+        return lambda: broken
+    return cache(partial(_probed, process, found))
+
+
+def _probed(process: subprocess.Popen[bytes], program: str) -> Probe:
+    with process:
+        try:
+            _, said = process.communicate(timeout=_PROBE_S)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            return Probe(wall="none", reason=f"{program} does not run here: {error}")
+    if process.returncode != 0:
+        why = said.decode(errors="replace").strip()
+        return Probe(wall="none", reason=f"{program} cannot build a wall here: {why}")
+    return Probe(wall="bubblewrap", reason="all namespaces, no capabilities", program=program)
 
 
 def open_sandbox(

@@ -26,7 +26,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast.adapters.diffs import statuses, summary
 from holdfast.adapters.git import Git, GitFailed, signature
 from holdfast.adapters.locks import held, lock_path
 from holdfast.adapters.repository import Repository
@@ -173,12 +172,16 @@ class TaskWorkspace:
 
     def diff(self, before: str, after: str) -> Diff:
         """The unified diff of two trees; binary files are only named."""
+        from holdfast.adapters.diffs import summary  # noqa: PLC0415  not to go on, but to go further
+
         for tree in (before, after):
             _check_id(tree)
         return summary(self._git, before, after, self._redact)
 
     def changed(self, before: str, after: str) -> list[tuple[str, str]]:
         """Sorted (status, name) of what differs: A added, D deleted, M modified, T other type."""
+        from holdfast.adapters.diffs import statuses  # noqa: PLC0415  as in `diff`
+
         for tree in (before, after):
             _check_id(tree)
         status = statuses(self._git, before, after)

@@ -16,7 +16,7 @@ from holdfast.agent.conversation import encode
 from holdfast.agent.edits import format_of
 from holdfast.agent.edits import offered as edit_offers
 from holdfast.context import tokens
-from holdfast.context.bundle import PLAIN, Bundle, Candidate, Rules, fit
+from holdfast.context.bundle import INDEX_RULES, PLAIN, Bundle, Candidate, Rules, fit
 from holdfast.context.steer import Steer, steered, unseen
 from holdfast.domain.checks import read_check
 from holdfast.domain.contract import TASK, required_by
@@ -29,7 +29,6 @@ MORE_TEMPLATES: Mapping[TaskKind, tuple[str, ...]] = {
     "plan": ("plan_again", "plan_split"),
     "verify": ("follow_up",),
 }
-INDEX_RULES = "index_rules"
 FILES_LISTED_MAX = 400
 
 
@@ -354,11 +353,6 @@ def _tree(files: Sequence[str]) -> Candidate:
     return Candidate(
         source="Files", kind="tree", reason="names in the repository", text="\n".join(lines)
     )
-
-
-def index_rules(bundle: Bundle) -> str:
-    """The rules of the goal's INDEX.md that the task's output must keep; empty for none."""
-    return bundle.templates.get(INDEX_RULES, "")
 
 
 def reflection(before: Outcome) -> str:

@@ -14,12 +14,10 @@ import msgspec
 
 from holdfast.adapters.tools.bounds import clause, listed, take_back
 from holdfast.agent import evidence, loop
-from holdfast.agent.briefing import index_rules
 from holdfast.agent.chain import chain
 from holdfast.agent.conversation import Conversation, encode
 from holdfast.agent.journal import Effectful, Performed, Undecided
 from holdfast.agent.loop import Job
-from holdfast.agent.planner import plan
 from holdfast.agent.undo import undo
 from holdfast.agent.whole import verify_goal
 from holdfast.domain.model import Outcome, TaskKind
@@ -93,7 +91,7 @@ async def single(job: Job) -> Outcome:
     )
     said = await loop.ask(job, talk, "t001")
     results = await loop.check(job, "v01")
-    return await loop.conclude(job, said.actions.answer, results, rules=index_rules(bundle))
+    return await loop.conclude(job, said.actions.answer, results, rules=bundle.index_rules)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +142,13 @@ async def shell(job: Job) -> Outcome:
         answer=answer,
         tree=job.journal.tree,
     )
+
+
+async def plan(job: Job) -> Outcome:
+    """See `agent.planner`."""
+    from holdfast.agent.planner import plan as planned  # noqa: PLC0415  most attempts never plan
+
+    return await planned(job)
 
 
 def _evidence(error: Undecided) -> str:

@@ -15,7 +15,6 @@ import msgspec
 
 from holdfast.agent import evidence
 from holdfast.agent.actions import Actions, Call, parse
-from holdfast.agent.briefing import index_rules
 from holdfast.agent.chain import Move, asked, chain, moved, next_model
 from holdfast.agent.compaction import Compaction, applied, compact
 from holdfast.agent.conversation import Conversation, encode, first_difference
@@ -103,10 +102,13 @@ async def run(job: Job) -> Outcome:
                 rounds += 1
                 results = await check(job, f"v{rounds:02}")
                 if proven(results) or not results or rounds > policy.max_verification_retries:
-                    rules = index_rules(bundle)
                     kept = bundle.task.provisional
                     return await conclude(
-                        job, said.actions.answer, results, rules=rules, provisional=kept
+                        job,
+                        said.actions.answer,
+                        results,
+                        rules=bundle.index_rules,
+                        provisional=kept,
                     )
                 talk.user(corrective(bundle.templates["corrective"], results), name)
     raise AssertionError("count() does not end")

@@ -14,7 +14,6 @@ from typing import assert_never
 
 import msgspec
 
-from holdfast.adapters.runners import RUNNERS, detect
 from holdfast.adapters.tools.paths import Refusal, place
 from holdfast.agent import evidence
 from holdfast.agent.conversation import encode
@@ -141,6 +140,8 @@ def _git_clean(check: Check, base: str, workspace: Workspace) -> CheckResult:
 
 async def _test_passes(check: Check, workspace: Workspace, limit_s: float) -> CheckResult:
     """Runs the project's own runner; one that ran no test proves nothing, however it ended."""
+    from holdfast.adapters.runners import RUNNERS, detect  # noqa: PLC0415  of this check alone
+
     if check.subject:
         name, sign = check.subject, "named by the check"
     else:

@@ -20,6 +20,7 @@ from holdfast.adapters.repository import Repository
 from holdfast.agent.chain import chain
 from holdfast.app import HOME_NAME, App
 from holdfast.config import Settings
+from holdfast.context.limits import resolved
 from holdfast.domain.checks import read_check
 from holdfast.domain.model import (
     Budget,
@@ -42,7 +43,6 @@ from holdfast.engine.undo import undo_due
 from holdfast.errors import HoldfastError, NotFound, Refused, Unavailable
 from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
-from holdfast.worker.gather import resolved
 from holdfast.worker.liveness import LifeLine
 from holdfast.worker.run import run_goal
 
@@ -216,6 +216,8 @@ def open_repository(app: App, folder: Path) -> Repository:
 
 def work(app: App, goal: int, *, resumed: bool) -> dict[str, Any]:
     """Work on a goal until it rests; returns the result object. Ctrl-C pauses it, twice ends."""
+    if app.given_sandbox is None:
+        _ = app.wall  # it is asked for before anything is claimed
     if resumed:
         app.engine.call(resume, goal)
         if app.engine.read(goal_result, goal)["state"] not in ("complete", "dropped"):

@@ -26,6 +26,7 @@ from holdfast.domain.ports import ToolSpec
 from holdfast.errors import Refused
 
 FORMAT = 1
+INDEX_RULES = "index_rules"
 TOO_SMALL = "budget_too_small"
 ItemKind = Literal[
     "task",
@@ -196,6 +197,11 @@ class Bundle:
     conversation_tokens: int = 0
     undo: tuple[str, ...] = ()
     format: int = FORMAT
+
+    @property
+    def index_rules(self) -> str:
+        """The rules of the goal's INDEX.md that the task's output must keep; empty for none."""
+        return self.templates.get(INDEX_RULES, "")
 
 
 def prompt_type(kind: ItemKind) -> str:

@@ -24,26 +24,24 @@ ATTEMPT_S: Mapping[Tier, float] = {
 
 _ASKS = ("agent", "model")
 
-_SMALL = re.compile(
+# Compiled by the first task that is judged: it takes longer than loading the rest of this module.
+_SMALL = (
     r"\b(typos?|spelling|misspell\w*|rename|bump|reword|rephrase|whitespace|indent\w*"
     r"|unused imports?|comments?|docstrings?|copyright|licen[cs]e header|gitignore|changelog"
     r"|version number|read ?me|badge|log (?:message|line)|error message|punctuation"
-    r"|capitali[sz]e)\b",
-    re.IGNORECASE,
+    r"|capitali[sz]e)\b"
 )
-_LARGE = re.compile(
+_LARGE = (
     r"\b(refactor\w*|migrat\w*|re-?architect\w*|redesign\w*|re-?write|rewrite|design|architecture"
     r"|concurren\w*|race conditions?|deadlocks?|thread-?safe\w*|distributed|protocol|parser"
     r"|compiler|scheduler|encrypt\w*|authenticat\w*|authori[sz]\w*|oauth\w*|performance"
     r"|optimi[sz]\w*|memory leaks?|backwards?[- ]compatib\w*|end[- ]to[- ]end|subsystem"
-    r"|plugin system|from scratch|investigat\w*|intermittent\w*|flak(?:y|iness)|port .{1,30} to)\b",
-    re.IGNORECASE,
+    r"|plugin system|from scratch|investigat\w*|intermittent\w*|flak(?:y|iness)|port .{1,30} to)\b"
 )
-_WIDE = re.compile(
+_WIDE = (
     r"\b(all|every|each|across|throughout|entire|whole|everywhere|multiple|several)\b"
     r"[^.\n]{0,40}?\b(files?|modules?|packages?|services?|endpoints?|tests?|code ?base|project"
-    r"|repository|layers?|callers?|components?|tables?)\b",
-    re.IGNORECASE,
+    r"|repository|layers?|callers?|components?|tables?)\b"
 )
 _LONG_WORDS = 120
 _SHORT_WORDS = 25
@@ -118,6 +116,7 @@ def _named(task: TaskSpec) -> int:
     return len({*task.files, *(hint.path for hint in task.file_hints)})
 
 
-def _found(pattern: re.Pattern[str], text: str) -> list[str]:
+def _found(pattern: str, text: str) -> list[str]:
     """What a pattern finds, each once, as one line."""
-    return list(dict.fromkeys(" ".join(hit[0].lower().split()) for hit in pattern.finditer(text)))
+    hits = re.finditer(pattern, text, re.IGNORECASE)
+    return list(dict.fromkeys(" ".join(hit[0].lower().split()) for hit in hits))

@@ -1,6 +1,6 @@
-"""Use cases of what retrieval knows: ends of attempts, source files, a tree's map, a history.
+"""Use cases of what retrieval knows of a repository: source files, a tree's map, a history.
 
-All of it derives from attempts and from git: rows that are missing are made again. Texts arrive
+All of it derives from git: rows that are missing are made again. Texts arrive
 redacted.
 """
 
@@ -25,33 +25,10 @@ from holdfast.context.codemap import (
     encode_map,
 )
 from holdfast.context.history import Change, decode_changes, encode_changes
-from holdfast.domain.model import Outcome
-from holdfast.engine.rows import spec_of
-from holdfast.store import Row, Tx
+from holdfast.store import Tx
 
 T = TypeVar("T")
 MAPS_KEPT = 40  # of trees, and of commits with their history
-
-
-def remember_end(tx: Tx, task: Row, attempt: int, outcome: Outcome) -> None:
-    """Index what an attempt answered, or how it failed, for the later tasks of its plan."""
-    match outcome.kind:
-        case "passed" | "unverified":
-            kind, text = "output", outcome.answer
-        case "failed" | "partial":
-            kind, text = "incident", outcome.detail
-        case _:
-            return
-    if text.strip():
-        retrieve.add_document(
-            tx,
-            "output" if kind == "output" else "incident",
-            f"{task['id']}.{attempt}",
-            title=spec_of(task).label,
-            body=text,
-            task=task["id"],
-            plan=task["plan_id"],
-        )
 
 
 def known_map(tx: Tx, tree: str) -> CodeMap | None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.context.retrieve import add_document
 from holdfast.domain.decide import Decision, History, decide
 from holdfast.domain.model import Fence, Outcome, PlanSpec
-from holdfast.engine.library import remember_end
 from holdfast.engine.moves import move_goal, move_plan, move_task
 from holdfast.engine.plans import add_tasks, approve, propose
 from holdfast.engine.rows import decode, encode, need, outcome_of, spec_of
@@ -125,7 +125,7 @@ def _end(tx: Tx, task: Row, attempt: Row, event: str, outcome: Outcome, report: 
         _record_orphan(tx, task, attempt, orphan)
     if outcome.failure is not None and outcome.kind != "expired":
         _record_failure(tx, task, attempt, outcome)
-    remember_end(tx, task, attempt["number"], outcome)
+    _remember(tx, task, attempt["number"], outcome)
     accept_index(tx, task, attempt["number"], outcome)
     _move_task(tx, task, outcome, decision)
     return decision
@@ -170,6 +170,27 @@ def _record_failure(tx: Tx, task: Row, attempt: Row, outcome: Outcome) -> None:
         task=task["id"],
         attempt=attempt["number"],
     )
+
+
+def _remember(tx: Tx, task: Row, attempt: int, outcome: Outcome) -> None:
+    """Index what an attempt answered, or how it failed, for the later tasks of its plan."""
+    match outcome.kind:
+        case "passed" | "unverified":
+            kind, text = "output", outcome.answer
+        case "failed" | "partial":
+            kind, text = "incident", outcome.detail
+        case _:
+            return
+    if text.strip():
+        add_document(
+            tx,
+            "output" if kind == "output" else "incident",
+            f"{task['id']}.{attempt}",
+            title=spec_of(task).label,
+            body=text,
+            task=task["id"],
+            plan=task["plan_id"],
+        )
 
 
 def _proven(fence: Fence, outcome: Outcome) -> None:

@@ -17,7 +17,6 @@ import msgspec
 from holdfast.adapters.repository import Repository
 from holdfast.adapters.tools.bounds import bounded
 from holdfast.adapters.workspace import TaskWorkspace
-from holdfast.agent.conversation import encode
 from holdfast.agent.executors import execute
 from holdfast.agent.journal import LiveJournal
 from holdfast.agent.loop import Job
@@ -26,15 +25,11 @@ from holdfast.domain.decide import Decision
 from holdfast.domain.model import Claim, Outcome
 from holdfast.domain.plain import plain
 from holdfast.domain.ports import Progress
-from holdfast.engine import brief as store_bundle
 from holdfast.engine import renew, settle
 from holdfast.engine.rows import need
 from holdfast.errors import Corrupt, FailureClass, HoldfastError, Refused, Stale, Unavailable
 from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
-from holdfast.worker.gather import gather
-from holdfast.worker.merging import begin, merge_task, work_of
-from holdfast.worker.summaries import Summaries, summed_up
 from holdfast.worker.workshop import Workshop
 
 
@@ -132,24 +127,14 @@ async def _execute(
 async def _bundle(
     shop: Workshop, claim: Claim, repository: Repository, workspace: TaskWorkspace
 ) -> tuple[Bundle, str, Claim]:
-    """The take's bundle and base tree: the recorded ones, or briefed now and recorded.
-
-    The claim comes back with the steps that briefing took.
-    """
+    """The take's bundle and base tree, recorded or made now; the claim has the steps of that."""
     if claim.bundle_sha256:
         content = shop.engine.read(Tx.get, claim.bundle_sha256)
         return msgspec.json.decode(content, type=Bundle), claim.base_tree, claim
-    base = await asyncio.to_thread(begin, shop, claim, repository, workspace.git_dir)
+    # Late: a take that goes on has its bundle, and needs nothing of what makes one.
+    from holdfast.worker.gather import briefed  # noqa: PLC0415  see above
 
-    def gathered(known: Summaries) -> Bundle:
-        return gather(
-            shop, claim, base.repository, base.tree, conflict=base.conflict, summaries=known
-        )
-
-    made, owned = await summed_up(shop, claim, gathered)
-    commits = {"base_commit": claim.base_commit, "base_tree": base.tree}
-    await shop.engine.acall(store_bundle, claim.fence, encode(made), **commits)
-    return made, base.tree, owned
+    return await briefed(shop, claim, repository, workspace.git_dir)
 
 
 async def _settle(
@@ -189,6 +174,8 @@ def _commit(
     base_tree = workspace.tree_of(claim.base_commit or None)
     if not outcome.tree or outcome.tree == base_tree:
         return outcome
+    from holdfast.worker.merging import merge_task, work_of  # noqa: PLC0415  as in `_bundle`
+
     goal = shop.engine.read(need, "goal", id=claim.fence.goal)
     tip = str(goal["branch_commit" if claim.spec.kind == "compensate" else "tip_commit"])
     tree, accepted = outcome.tree, outcome.kind in ("passed", "unverified")

@@ -7,39 +7,40 @@ attempt would get. Deterministic: the same store, tree and settings give the sam
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from pathlib import Path
 
 from holdfast.adapters.repository import Repository
 from holdfast.agent.briefing import Conflict, Related, Surroundings, brief, reflection
-from holdfast.config import Settings
+from holdfast.agent.conversation import encode
 from holdfast.context.bundle import INDEX_TOKENS_MIN, ORDERS, Bundle, Candidate, ItemKind, Rules
 from holdfast.context.codemap import CodeMap, affordable, relevant
 from holdfast.context.history import by_history, evidence
-from holdfast.context.limits import bundle_tokens, conversation_tokens
+from holdfast.context.limits import conversation_tokens, resolved
 from holdfast.context.retrieve import Hit, diverse, fused, newest, search, search_files
 from holdfast.context.rules import rules_of
 from holdfast.context.steer import Steer
-from holdfast.context.tokens import count_tokens, counter
+from holdfast.context.tokens import count_tokens
 from holdfast.context.words import terms
 from holdfast.domain.model import Claim, ContextOptions
 from holdfast.domain.ports import Progress
 from holdfast.engine import Engine
+from holdfast.engine import brief as store_bundle
 from holdfast.engine.listing import plan_specs
 from holdfast.engine.outlook import answer_of, last_report, neighbours
 from holdfast.engine.rows import need
 from holdfast.engine.steering import INDEX, IndexPage, get_index, steers_of
 from holdfast.engine.undo import trees_to_undo
-from holdfast.errors import Corrupt, Refused, Unavailable
+from holdfast.errors import Corrupt, Unavailable
 from holdfast.store import Tx
 from holdfast.worker.library import outlines, read_history, read_tree, redacted, shown_names
-from holdfast.worker.summaries import MODES as SUMMARIES
-from holdfast.worker.summaries import Summaries
+from holdfast.worker.merging import begin
+from holdfast.worker.summaries import Summaries, summed_up
 from holdfast.worker.workshop import Workshop
 
-MODES: tuple[Literal["plain", "curated"], ...] = ("plain", "curated")
 OUTPUTS_WEIGHED = 10  # beside those that are shown, so that near-duplicates can be passed over
 FILES_SHOWN = 40
 INDEXING_S = 1.0  # between two words about a tree that nobody has read before
@@ -47,6 +48,23 @@ FILES_EXPLAINED = 3
 NEWEST = 2000  # outputs that are compared by meaning
 NEAR_MIN = 0.3
 _TASK = re.compile(r"Task (\d{1,18})")
+
+
+async def briefed(
+    shop: Workshop, claim: Claim, repository: Repository, git_dir: Path
+) -> tuple[Bundle, str, Claim]:
+    """A new take's bundle and base tree, recorded; the claim has the steps that briefing took."""
+    base = await asyncio.to_thread(begin, shop, claim, repository, git_dir)
+
+    def gathered(known: Summaries) -> Bundle:
+        return gather(
+            shop, claim, base.repository, base.tree, conflict=base.conflict, summaries=known
+        )
+
+    made, owned = await summed_up(shop, claim, gathered)
+    commits = {"base_commit": claim.base_commit, "base_tree": base.tree}
+    await shop.engine.acall(store_bundle, claim.fence, encode(made), **commits)
+    return made, base.tree, owned
 
 
 def gather(
@@ -81,23 +99,6 @@ def gather(
         counter=shop.settings.token_counter,
     )
     return replace(made, options=options, order=shop.settings.context_order)
-
-
-def resolved(options: ContextOptions, settings: Settings, model: str) -> ContextOptions:
-    """Options of which none is left to the settings; refuses what is not known."""
-    mode, order = options.mode or settings.context, settings.context_order
-    summary = options.summary or settings.context_summary
-    if mode not in MODES or order not in ORDERS or summary not in SUMMARIES:
-        raise Refused(
-            f"context {mode!r} with order {order!r} and summary {summary!r} is not known",
-            hint=f"context: {', '.join(MODES)}; context_order: {', '.join(ORDERS)};"
-            f" context_summary: {', '.join(SUMMARIES)}",
-        )
-    counter(settings.token_counter)
-    size = options.tokens or bundle_tokens(model, settings.bundle_tokens)
-    if size < 1:
-        raise Refused(f"bundle_tokens is {size}; 0 means by the model")
-    return replace(options, mode=mode, summary=summary, tokens=size)
 
 
 def _surroundings(

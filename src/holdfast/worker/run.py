@@ -22,11 +22,11 @@ POLL_S = 0.2
 
 async def run_goal(shop: Workshop, goal: int) -> None:
     """Work on one goal until it rests; other processes may work on it at the same time."""
-    _ = shop.sandbox  # refused before anything is claimed when commands have no wall
     running: set[asyncio.Task[Decision | None]] = set()
     try:
         while True:
             reap(shop.engine, shop.home, shop.worker, shop.clock)
+            _ = shop.sandbox  # refused before anything is claimed when commands have no wall
             await _fill_slots(shop, goal, running)
             if running:
                 done, running = await asyncio.wait(

@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
-from typing import Literal
 
 import msgspec
 
@@ -29,7 +28,6 @@ from holdfast.errors import Exhausted, ModelError
 from holdfast.store import Tx
 from holdfast.worker.workshop import Workshop
 
-MODES: tuple[Literal["extract", "model"], ...] = ("extract", "model")
 WORDS_MIN, WORDS_MAX = 80, 300
 WIDE_TOKENS = 450  # from this room on a summary may be long
 OUTPUT_TOKENS = 1024

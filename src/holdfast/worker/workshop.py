@@ -17,7 +17,8 @@ from holdfast.adapters.models import REPLAY, resolve
 from holdfast.adapters.models.prices import Price, cost_nusd, price
 from holdfast.adapters.models.replaying import ReplayingModel
 from holdfast.adapters.repository import Repository
-from holdfast.adapters.sandbox import open_sandbox
+from holdfast.adapters.sandbox import Probe as Wall
+from holdfast.adapters.sandbox import begin_probe, open_sandbox
 from holdfast.adapters.tools import builtin_tools, check_arguments
 from holdfast.adapters.workspace import TaskWorkspace
 from holdfast.agent.journal import Probe
@@ -35,7 +36,6 @@ from holdfast.domain.ports import (
     Usage,
 )
 from holdfast.engine import Engine
-from holdfast.engine.attempts import attempt_record, parse_attempt
 from holdfast.engine.outlook import previous_end
 from holdfast.engine.rows import decode
 from holdfast.errors import Refused
@@ -81,6 +81,11 @@ class Workshop:
         return Redactor(from_environment(self.environ), guess=False).text
 
     @cached_property
+    def wall(self) -> Callable[[], Wall]:
+        """Of this machine: its probe begins here, while other things are done, and ends there."""
+        return begin_probe()
+
+    @cached_property
     def sandbox(self) -> Sandbox:
         if self.given_sandbox is not None:
             return self.given_sandbox
@@ -89,6 +94,7 @@ class Workshop:
             hidden=[self.home],
             output_bytes_max=self.settings.output_bytes_max,
             environ=self.environ,
+            probed=self.wall(),
         )
 
     @cached_property
@@ -119,6 +125,8 @@ class Workshop:
 
     def _replayed(self, name: str) -> Model:
         """`replay:ATTEMPT`: the recorded replies of an attempt of this store, played again."""
+        from holdfast.engine.attempts import attempt_record, parse_attempt  # noqa: PLC0415  rarely
+
         session = name.partition(":")[2]
         parse_attempt(session)
         if not (self.home / STORE_NAME).exists():
@@ -202,7 +210,9 @@ class Workshop:
             await model.aclose()
 
     def close(self) -> None:
-        """Close the store. Idempotent."""
+        """Close the store, and see the end of a probe that nobody asked for. Idempotent."""
+        if "wall" in self.__dict__:
+            self.wall()
         if "engine" in self.__dict__:
             self.engine.close()
             del self.__dict__["engine"]
