@@ -279,7 +279,7 @@ MUTANTS = (
     Mutant(
         "I7",
         "the reserve of a step that is done stays",
-        statement("attempt.spend", "reserved_tokens - :back_tokens", "reserved_tokens"),
+        statement("attempt.spend", "+ :reserved_tokens", "+ max(:reserved_tokens, 0)"),
     ),
     Mutant(
         "I8",

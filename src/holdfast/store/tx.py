@@ -115,16 +115,18 @@ def transition(
     ).rowcount
     if changed != 1:
         raise Stale(f"{machine} {entity} is no longer {source or 'new'}; {event} was not applied")
-    tx.run(
+    tx._execute(
         "log.transition",
-        goal=goal,
-        task=task,
-        attempt=attempt,
-        machine=machine,
-        entity=entity,
-        source=source,
-        event=event,
-        target=target,
-        body=_encode({"reason": reason}).decode() if reason else "{}",
+        {
+            "goal": goal,
+            "task": task,
+            "attempt": attempt,
+            "machine": machine,
+            "entity": entity,
+            "source": source,
+            "event": event,
+            "target": target,
+            "body": _encode({"reason": reason}).decode() if reason else "{}",
+        },
     )
     return target

@@ -34,7 +34,7 @@ from typing import Any, Generic, TypeVar
 
 from holdfast.domain.ports import Clock
 from holdfast.errors import Corrupt, Unavailable
-from holdfast.store.database import BUSY_MS, translated
+from holdfast.store.database import BUSY_MS, Translated
 from holdfast.store.gates import Gate, held_by, holder
 from holdfast.store.tx import Tx
 
@@ -278,7 +278,7 @@ class Writer:
                 f"the store {self._path} was removed or replaced while it was in use",
                 hint="look at what is there now with `holdfast check`, then `holdfast resume`",
             )
-        with translated(self._path):
+        with Translated(self._path):
             try:
                 self._transaction(self._run_all, batch, wait=wait)
             except _Again:
@@ -302,7 +302,7 @@ class Writer:
         for job in batch:
             execute("SAVEPOINT job")
             try:
-                with translated(self._path):
+                with Translated(self._path):
                     job.result = job.work(Tx(self._connection, now_ms))
             except Exception as error:
                 if not self._connection.in_transaction:
