@@ -145,10 +145,8 @@ def _account(tx: Tx, fence: Fence, writes: Sequence[Write]) -> Intend | Redo | N
     call = None
     for write in writes:
         match write:
-            case Record() | Lose():
+            case Record():
                 pass
-            case Born():
-                steps += 1
             case Done(usage=usage):
                 steps += 1
                 tokens_in += usage.tokens_in
@@ -163,6 +161,10 @@ def _account(tx: Tx, fence: Fence, writes: Sequence[Write]) -> Intend | Redo | N
                 reserved_nusd += write.reserve_nusd or 0
                 if write.reserve_tokens or write.reserve_nusd:
                     call = write
+            case Born():
+                steps += 1
+            case Lose():
+                pass
             case _:
                 assert_never(write)
     changed = tx.run(
