@@ -14,7 +14,7 @@ import pytest
 from desk import Desk, task
 from holdfast.engine.outlook import events
 from holdfast.errors import Corrupt, HoldfastError, Refused, Unavailable
-from holdfast.store import database, open_reader, open_store, translated
+from holdfast.store import Translated, database, open_reader, open_store
 from holdfast.store.database import APPLICATION_ID, SCHEMA_VERSION
 from simulate.faults import SimClock
 
@@ -129,7 +129,7 @@ def test_a_reader_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "holdfast.db"
     open_store(path, now_ms=1).close()
     reader = open_reader(path)
-    with pytest.raises(Refused, match="cannot write the store"), translated(path):
+    with pytest.raises(Refused, match="cannot write the store"), Translated(path):
         reader.execute("DELETE FROM log")
     reader.close()
 
@@ -150,7 +150,7 @@ def test_a_reader_writes_nothing(tmp_path: Path) -> None:
 def test_every_error_of_sqlite_has_a_meaning(
     tmp_path: Path, text: str, kind: type[HoldfastError], code: str
 ) -> None:
-    with pytest.raises(kind) as raised, translated(tmp_path / "holdfast.db"):
+    with pytest.raises(kind) as raised, Translated(tmp_path / "holdfast.db"):
         raise sqlite3.OperationalError(text)
     assert type(raised.value) is kind
     assert raised.value.code == code

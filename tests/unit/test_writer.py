@@ -110,6 +110,44 @@ def test_coroutines_that_are_ready_at_once_share_a_commit_of_their_loop(bench: B
     assert bench.blobs() == 20
 
 
+def test_a_coroutine_that_commits_alone_does_not_ask_each_time_who_else_is_ready(
+    bench: Bench,
+) -> None:
+    async def work(commits: int) -> int:
+        """How often the loop came round while one coroutine made so many commits."""
+        rounds = -1  # the first is that in which the commits begin
+
+        async def count() -> None:
+            nonlocal rounds
+            while True:
+                rounds += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.create_task(count())
+        await asyncio.sleep(0)
+        for n in range(commits):
+            await bench.writer.arun(put(b"c%d" % n))
+        counting.cancel()
+        return rounds
+
+    assert asyncio.run(work(writers.IN_A_ROW + 1)) == 1
+    assert asyncio.run(work(writers.IN_A_ROW + 2)) == 2, "the loop has other work as well"
+    assert asyncio.run(work(3 * (writers.IN_A_ROW + 1))) == 3
+
+
+def test_who_is_ready_beside_a_coroutine_that_was_alone_comes_into_its_commit(bench: Bench) -> None:
+    async def work() -> None:
+        async def steps(who: int) -> None:
+            for n in range(5):
+                await bench.writer.arun(put(b"%d %d" % (who, n)))
+
+        await steps(0)
+        await asyncio.gather(*(steps(who) for who in range(1, 5)))
+
+    assert bench.begins(lambda: asyncio.run(work())) == 5 + 5
+    assert bench.blobs() == 25
+
+
 @pytest.mark.parametrize("first", ["run", "close", "cancel"])
 def test_who_comes_before_a_coroutine_has_begun_its_commit_does_not_wait_for_it(
     bench: Bench, first: str

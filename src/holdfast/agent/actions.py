@@ -164,9 +164,11 @@ def _typed(arguments: dict[str, Any], spec: ToolSpec) -> dict[str, Any]:
     properties = spec.parameters.get("properties", {})
     found = dict(arguments)
     for key, value in arguments.items():
+        if not isinstance(value, str):
+            continue
         wanted = properties.get(key)
         kind = _TYPES.get(str(wanted.get("type"))) if isinstance(wanted, Mapping) else None
-        if kind is None or not isinstance(value, str):
+        if kind is None:
             continue
         meant = _whole(value.strip())
         right = isinstance(meant, kind) and (kind is bool or not isinstance(meant, bool))

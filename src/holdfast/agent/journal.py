@@ -18,7 +18,7 @@ from hashlib import sha256
 from typing import Protocol, TypeVar
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from holdfast.agent import evidence
 from holdfast.agent.conversation import first_difference
@@ -34,13 +34,14 @@ GO_ON = "go on?"
 # How long a paid reply may wait for the reads it asked for, to share a commit with them. Reading a
 # file takes a tenth of this, a search more; a commit costs a twentieth.
 HOLD_S = 0.005
+FREE = Usage()
 
 
 class Performed(Struct, frozen=True, kw_only=True):
     """What an effect gave: canonical result bytes, what it spent, and its evidence."""
 
     result: bytes
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = FREE
     events: tuple[Record, ...] = ()
 
 

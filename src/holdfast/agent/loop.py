@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -58,6 +59,11 @@ class Job:
     sink: Sink
     fence: Fence
     clock: Clock | None = None
+
+    @cached_property
+    def specs(self) -> Mapping[str, ToolSpec]:
+        """What the model is told about each tool, by its name."""
+        return {spec.name: spec for spec in self.bundle.tools}
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,7 +173,7 @@ async def _ask_one(job: Job, talk: Conversation, key: str) -> Reply:
     """Ask one model as a step; a recorded reply is compared with how it was read then."""
     model, request = talk.model, talk.request()
     wanted = Usage(tokens_in=talk.tokens, tokens_out=OUTPUT_RESERVE_TOKENS)
-    specs = {spec.name: spec for spec in job.bundle.tools}
+    specs = job.specs
     fresh = False
 
     async def perform() -> Performed:
@@ -257,7 +263,7 @@ async def _record_fallback(job: Job, key: str, fallback: Fallback) -> None:
 
 
 def _step_of(job: Job, call: Call, key: str) -> Effectful:
-    spec = next(spec for spec in job.bundle.tools if spec.name == call.call.name)
+    spec = job.specs[call.call.name]
 
     async def perform() -> Performed:
         job.sink.show(_progress(job, "calling", f"{spec.name} {_target(call)}", key))

@@ -22,7 +22,7 @@ from holdfast.engine.plans import approve, reject, replace_plan
 from holdfast.engine.reopen import reopen
 from holdfast.engine.settle import expire, settle, shown
 from holdfast.engine.undo import compensate
-from holdfast.store import WAIT_S, Turnstile, Tx, Writer, open_reader, open_store, translated
+from holdfast.store import WAIT_S, Translated, Turnstile, Tx, Writer, open_reader, open_store
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -111,7 +111,7 @@ class Engine:
 
     def read(self, query: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a reading function on one consistent snapshot, beside the writer."""
-        with self._reading, translated(self.path):
+        with self._reading, Translated(self.path):
             self._reader.execute("BEGIN")
             try:
                 return query(Tx(self._reader, self.clock.now_ms()), *args, **kwargs)

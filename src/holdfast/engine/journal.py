@@ -7,8 +7,8 @@ reserved, in one statement; a stale writer changes nothing (I2).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, assert_never
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, assert_never
 
 from msgspec import Struct, field
 
@@ -102,25 +102,14 @@ def step(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
     Raises `Stale` when the attempt has ended and `Exhausted` when the goal's budget cannot pay for
     what the batch intends; then nothing of the batch is stored.
     """
-    _account(tx, fence, writes)
-    _afford(tx, fence, writes)
+    call = _account(tx, fence, writes)
+    if call is not None:
+        _afford(tx, fence, call)
     for write in writes:
-        match write:
-            case Intend():
-                _write(tx, fence, write.step, "intend", "", "intend", _intended(tx, write))
-            case Redo():
-                _write(tx, fence, write.step, "redo", "intended", "redo", _promised(write))
-            case Lose():
-                _give_up(tx, fence, write.step)
-                _write(tx, fence, write.step, "lose", "intended", "lose", {})
-            case Done():
-                _write(tx, fence, write.step, "done", "intended", "done", _done(tx, write))
-            case Born():
-                _write(tx, fence, write.step, "done", "", "born", _born(tx, write))
-            case Record():
-                record(tx, fence, write.kind, write.body)
-            case _:
-                assert_never(write)
+        if isinstance(write, Record):
+            record(tx, fence, write.kind, write.body)
+        else:
+            _write(tx, fence, write)
 
 
 def record(tx: Tx, fence: Fence, kind: str, body: bytes) -> None:
@@ -146,18 +135,18 @@ def irreversible_before(tx: Tx, fence: Fence) -> list[tuple[StepRow, str | None]
     return found
 
 
-def _account(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
+def _account(tx: Tx, fence: Fence, writes: Sequence[Write]) -> Intend | Redo | None:
     """Prove that the attempt is open; add what the done steps used and what the next may cost.
 
-    What was reserved for a step that is done is given back.
+    What was reserved for a step that is done is given back. Answers the last call that reserves.
     """
     steps = tokens_in = tokens_out = tokens_cached = cost_nusd = unpriced = 0
-    back_tokens = back_nusd = reserve_tokens = reserve_nusd = 0
+    reserved_tokens = reserved_nusd = 0
+    call = None
     for write in writes:
         match write:
-            case Intend() | Redo():
-                reserve_tokens += write.reserve_tokens
-                reserve_nusd += write.reserve_nusd or 0
+            case Record():
+                pass
             case Done(usage=usage):
                 steps += 1
                 tokens_in += usage.tokens_in
@@ -165,11 +154,16 @@ def _account(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
                 tokens_cached += usage.tokens_cached
                 cost_nusd += usage.cost_nusd or 0
                 unpriced += usage.cost_nusd is None
-                back_tokens += write.reserve_tokens
-                back_nusd += write.reserve_nusd or 0
+                reserved_tokens -= write.reserve_tokens
+                reserved_nusd -= write.reserve_nusd or 0
+            case Intend() | Redo():
+                reserved_tokens += write.reserve_tokens
+                reserved_nusd += write.reserve_nusd or 0
+                if write.reserve_tokens or write.reserve_nusd:
+                    call = write
             case Born():
                 steps += 1
-            case Lose() | Record():
+            case Lose():
                 pass
             case _:
                 assert_never(write)
@@ -183,117 +177,111 @@ def _account(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
         tokens_cached=tokens_cached,
         cost_nusd=cost_nusd,
         unpriced=unpriced,
-        back_tokens=back_tokens,
-        back_nusd=back_nusd,
-        reserve_tokens=reserve_tokens,
-        reserve_nusd=reserve_nusd,
+        reserved_tokens=reserved_tokens,
+        reserved_nusd=reserved_nusd,
     )
     if changed != 1:
         raise Stale(
             f"attempt {fence.session} has ended; its step was not stored",
             hint="another attempt owns the task now",
         )
+    return call
 
 
-def _afford(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
+def _afford(tx: Tx, fence: Fence, call: Intend | Redo) -> None:
     """Refuse what the budget cannot pay for beside all that was spent and reserved before it.
 
     Of several calls the last decides: the others stand before it.
     """
-    calls = [write for write in writes if isinstance(write, (Intend, Redo)) and _reserves(write)]
-    goal = tx.one("goal.budget", id=fence.goal) if calls else None
+    goal = tx.one("goal.budget", id=fence.goal)
     if goal is not None:
         spent, tokens, nusd = committed(tx, fence.goal)
-        tokens -= calls[-1].reserve_tokens
-        nusd -= calls[-1].reserve_nusd or 0
+        tokens -= call.reserve_tokens
+        nusd -= call.reserve_nusd or 0
         decide.reserve(budget_of(goal), spent, tokens, nusd)
 
 
-def _reserves(write: Intend | Redo) -> bool:
-    return bool(write.reserve_tokens or write.reserve_nusd)
-
-
-def _give_up(tx: Tx, fence: Fence, name: StepName) -> None:
-    """A lost step reserves nothing any more; what an earlier attempt reserved ended with it."""
-    row = tx.one("step.reserve", attempt=fence.attempt, **_place(fence, name))
-    if row is not None:
-        tx.run(
-            "attempt.release",
-            task=fence.task,
-            attempt=fence.attempt,
-            tokens=row["reserve_tokens"],
-            nusd=row["reserve_nusd"],
-        )
-
-
-def _write(
-    tx: Tx,
-    fence: Fence,
-    name: StepName,
-    event: str,
-    source: str,
-    statement: str,
-    values: dict[str, Any],
-) -> None:
+def _write(tx: Tx, fence: Fence, write: Intend | Redo | Lose | Done | Born) -> None:
+    """Write one step's row and the event that says so."""
+    name = write.step
+    place = {
+        "task": fence.task,
+        "take": fence.take,
+        "attempt": fence.attempt,
+        "key": name.key,
+        "generation": name.generation,
+    }
+    move = _MOVES[type(write)]
     transition(
         tx,
         "step",
-        event,
-        source=source,
+        move.event,
+        source=move.source,
         entity=f"{fence.task}/{fence.take}/{name.key}#{name.generation}",
         goal=fence.goal,
         task=fence.task,
         attempt=fence.attempt,
-        statement=statement,
-        values={"attempt": fence.attempt, **_place(fence, name), **values},
+        statement=move.statement,
+        values=move.values(tx, write, place),
     )
 
 
-def _place(fence: Fence, name: StepName) -> dict[str, Any]:
-    return {
-        "task": fence.task,
-        "take": fence.take,
-        "key": name.key,
-        "generation": name.generation,
-    }
+def _lost(tx: Tx, write: Lose, place: dict[str, Any]) -> dict[str, Any]:
+    """A lost step reserves nothing any more; what an earlier attempt reserved ended with it."""
+    row = tx.one("step.reserve", **place)
+    if row is not None:
+        tx.run(
+            "attempt.release",
+            tokens=row["reserve_tokens"],
+            nusd=row["reserve_nusd"],
+            **place,
+        )
+    return place
 
 
-def _intended(tx: Tx, write: Intend) -> dict[str, Any]:
+def _intended(tx: Tx, write: Intend, place: dict[str, Any]) -> dict[str, Any]:
     return {
+        **place,
         "position": write.position,
         "kind": write.kind,
         "effect": write.effect,
         "request": tx.pack(write.request),
         "tree_before": write.tree_before,
-        **_promised(write),
+        "reserve_tokens": write.reserve_tokens,
+        "reserve_nusd": write.reserve_nusd or 0,
+        "cost_nusd": write.reserve_nusd,  # until its reply is seen: its reserve, or nobody knows
     }
 
 
-def _promised(write: Intend | Redo) -> dict[str, int | None]:
-    """Until its reply is seen, a step costs its reserve, or nobody knows what."""
-    return {**_reserved(write), "cost_nusd": write.reserve_nusd}
-
-
-def _reserved(write: Intend | Redo | Done) -> dict[str, int]:
-    return {"reserve_tokens": write.reserve_tokens, "reserve_nusd": write.reserve_nusd or 0}
-
-
-def _done(tx: Tx, write: Done) -> dict[str, Any]:
+def _again(tx: Tx, write: Redo, place: dict[str, Any]) -> dict[str, Any]:
     return {
+        **place,
+        "reserve_tokens": write.reserve_tokens,
+        "reserve_nusd": write.reserve_nusd or 0,
+        "cost_nusd": write.reserve_nusd,
+    }
+
+
+def _done(tx: Tx, write: Done, place: dict[str, Any]) -> dict[str, Any]:
+    usage = write.usage
+    return {
+        **place,
         "result": tx.pack(write.result),
         "result_sha256": write.result_sha256,
         "tree_after": write.tree_after,
-        "tokens_in": write.usage.tokens_in,
-        "tokens_out": write.usage.tokens_out,
-        "tokens_cached": write.usage.tokens_cached,
-        "cost_nusd": write.usage.cost_nusd,
-        "estimated": 0 if write.usage.reported else 1,
-        **_reserved(write),
+        "tokens_in": usage.tokens_in,
+        "tokens_out": usage.tokens_out,
+        "tokens_cached": usage.tokens_cached,
+        "cost_nusd": usage.cost_nusd,
+        "estimated": 0 if usage.reported else 1,
+        "reserve_tokens": write.reserve_tokens,
+        "reserve_nusd": write.reserve_nusd or 0,
     }
 
 
-def _born(tx: Tx, write: Born) -> dict[str, Any]:
+def _born(tx: Tx, write: Born, place: dict[str, Any]) -> dict[str, Any]:
     return {
+        **place,
         "position": write.position,
         "kind": write.kind,
         "effect": write.effect,
@@ -303,3 +291,21 @@ def _born(tx: Tx, write: Born) -> dict[str, Any]:
         "tree_before": write.tree_before,
         "tree_after": write.tree_after,
     }
+
+
+class _Move(NamedTuple):
+    """How a write moves its step: the event, the state before, the statement and its values."""
+
+    event: str
+    source: str
+    statement: str
+    values: Callable[[Tx, Any, dict[str, Any]], dict[str, Any]]
+
+
+_MOVES: Mapping[type, _Move] = {
+    Intend: _Move("intend", "", "intend", _intended),
+    Redo: _Move("redo", "intended", "redo", _again),
+    Lose: _Move("lose", "intended", "lose", _lost),
+    Done: _Move("done", "intended", "done", _done),
+    Born: _Move("done", "", "born", _born),
+}

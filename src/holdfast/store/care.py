@@ -13,14 +13,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.errors import Corrupt, NotFound, Refused, Unavailable
-from holdfast.store.database import APPLICATION_ID, open_reader, translated
+from holdfast.store.database import APPLICATION_ID, Translated, open_reader
 
 BACKUPS_KEPT = 3
 
 
 def check(path: Path) -> list[str]:
     """Problems of a store, each a sentence; empty when it is sound. Reads the whole store."""
-    with translated(path):
+    with Translated(path):
         connection = open_reader(path)
         try:
             if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
@@ -49,7 +49,7 @@ def backup(path: Path, folder: Path, *, stamp_ms: int) -> Path:
     making = target.with_suffix(".making")
     making.unlink(missing_ok=True)
     making.touch(mode=0o600)
-    with translated(path):
+    with Translated(path):
         source, copy = open_reader(path), sqlite3.connect(making)
         try:
             source.backup(copy)
@@ -125,7 +125,7 @@ def backups(folder: Path) -> list[Path]:
 
 
 def _own(source: Path) -> None:
-    with translated(source):
+    with Translated(source):
         connection = open_reader(source)
         try:
             found = connection.execute("PRAGMA application_id").fetchone()[0]

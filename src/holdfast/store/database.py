@@ -29,7 +29,7 @@ _PAGE_BYTES = 2048
 
 def open_store(path: Path, *, now_ms: int) -> sqlite3.Connection:
     """Open or create the store at `path` for writing; brings an older schema up to date."""
-    with translated(path):
+    with Translated(path):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             _private(path)
@@ -54,25 +54,28 @@ def open_store(path: Path, *, now_ms: int) -> sqlite3.Connection:
 
 def open_reader(path: Path) -> sqlite3.Connection:
     """A connection for reading only, beside any number of writers."""
-    with translated(path):
+    with Translated(path):
         connection = _connect(path)
         connection.execute("PRAGMA query_only = ON")
         return connection
 
 
-@contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours, each with its remedy."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        raise _meaning(error, path) from error
-    except OverflowError as error:
-        if "SQLite" not in str(error):
-            raise
-        raise Refused(
-            "a number is larger than the store can hold", hint="ids and counts are below 2**63"
-        ) from error
+class Translated:
+    """Turns SQLite's errors into ours, each with its remedy, where it is used as a context."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Nothing has gone wrong yet."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, sqlite3.DatabaseError):
+            raise _meaning(error, self._path) from error
+        if isinstance(error, OverflowError) and "SQLite" in str(error):
+            raise Refused(
+                "a number is larger than the store can hold", hint="ids and counts are below 2**63"
+            ) from error
 
 
 def _meaning(error: sqlite3.DatabaseError, path: Path) -> HoldfastError:

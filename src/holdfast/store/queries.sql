@@ -209,8 +209,8 @@ UPDATE attempts SET steps = steps + :done, tokens_in = tokens_in + :tokens_in,
                     tokens_out = tokens_out + :tokens_out,
                     tokens_cached = tokens_cached + :tokens_cached,
                     cost_nusd = cost_nusd + :cost_nusd, unpriced = unpriced + :unpriced,
-                    reserved_tokens = reserved_tokens - :back_tokens + :reserve_tokens,
-                    reserved_nusd = reserved_nusd - :back_nusd + :reserve_nusd
+                    reserved_tokens = reserved_tokens + :reserved_tokens,
+                    reserved_nusd = reserved_nusd + :reserved_nusd
 WHERE task_id = :task AND number = :attempt AND state = 'open';
 -- name: attempt.release
 UPDATE attempts SET reserved_tokens = reserved_tokens - :tokens,

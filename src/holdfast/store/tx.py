@@ -51,7 +51,8 @@ class Tx:
 
     def log(self, kind: str, body: bytes, *, goal: int, task: int = 0, attempt: int = 0) -> None:
         """Record one trace event; `body` is its compact JSON."""
-        self.run("log.add", kind=kind, goal=goal, task=task, attempt=attempt, body=body.decode())
+        said = {"kind": kind, "goal": goal, "task": task, "attempt": attempt, "body": body.decode()}
+        self._execute("log.add", said)
 
     def put(self, content: bytes) -> str:
         """Store a blob once; returns its sha256. Idempotent."""
@@ -115,16 +116,18 @@ def transition(
     ).rowcount
     if changed != 1:
         raise Stale(f"{machine} {entity} is no longer {source or 'new'}; {event} was not applied")
-    tx.run(
+    tx._execute(
         "log.transition",
-        goal=goal,
-        task=task,
-        attempt=attempt,
-        machine=machine,
-        entity=entity,
-        source=source,
-        event=event,
-        target=target,
-        body=_encode({"reason": reason}).decode() if reason else "{}",
+        {
+            "goal": goal,
+            "task": task,
+            "attempt": attempt,
+            "machine": machine,
+            "entity": entity,
+            "source": source,
+            "event": event,
+            "target": target,
+            "body": _encode({"reason": reason}).decode() if reason else "{}",
+        },
     )
     return target

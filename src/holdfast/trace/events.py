@@ -142,9 +142,14 @@ _ERROR = {"type": "t", "msg": "m"}
 _LOCATION = {"file": "f", "line": "n", "function": "c"}
 _VALUE = {"type": "t", "value": "v", "len": "n", "items": "i", "entries": "e", "attrs": "a"}
 _ERROR_BACK, _LOCATION_BACK, _VALUE_BACK = (
-    {short: name for name, short in names.items()} for names in (_ERROR, _LOCATION, _VALUE)
+    dict(zip(names.values(), names, strict=True)) for names in (_ERROR, _LOCATION, _VALUE)
 )
 _SCALARS = {"str": str, "int": int, "float": float, "bool": bool, "NoneType": type(None)}
+_SHORT_KEYS = {
+    kind: {"tokens_total": "", **{name: own.short for name, own in fields.items()}}
+    for kind, fields in FIELDS.items()
+}
+_SHAPED = {k: [own for own in of.values() if own.shape != "plain"] for k, of in FIELDS.items()}
 _BY_SHORT = {
     kind: {field.short: (name, field.shape) for name, field in fields.items()}
     for kind, fields in FIELDS.items()
@@ -153,13 +158,12 @@ _BY_SHORT = {
 
 def compact(kind: Kind, payload: Mapping[str, Any]) -> dict[str, Any]:
     """The payload under its stored keys; None values are left out. Unknown keys raise KeyError."""
-    fields = FIELDS[kind]
-    stored: dict[str, Any] = {}
-    for name, value in payload.items():
-        if value is None or name == "tokens_total":
-            continue
-        short, shape = fields[name]
-        stored[short] = value if shape == "plain" else _reshape(shape, value, _SHORT)
+    short = _SHORT_KEYS[kind]
+    stored = {short[name]: value for name, value in payload.items() if value is not None}
+    stored.pop("", None)
+    for key, shape in _SHAPED[kind]:
+        if key in stored:
+            stored[key] = _reshape(shape, stored[key], _SHORT)
     return stored
 
 
@@ -170,7 +174,7 @@ def readable(kind: Kind, stored: Mapping[str, Any]) -> dict[str, Any]:
     for short, value in stored.items():
         name, shape = names.get(short, (short, "plain"))
         payload[name] = value if shape == "plain" else _reshape(shape, value, _LONG)
-    if "tokens_in" in payload and "tokens_out" in payload:
+    if payload.keys() >= {"tokens_in", "tokens_out"}:
         payload["tokens_total"] = payload["tokens_in"] + payload["tokens_out"]
     return payload
 
@@ -190,32 +194,29 @@ def _reshape(shape: Shape, value: Any, to: _Spelling) -> Any:
     assert_never(shape)
 
 
-def _shorten_value(value: Mapping[str, Any]) -> Any:
-    kind = value.get("type", "")
-    if len(value) == 2 and "value" in value and type(value["value"]) is _SCALARS.get(kind):
-        return value["value"]
-    return _rename(value, _VALUE, _shorten_value)
+def _shorten_value(one: Mapping[str, Any]) -> Any:
+    if len(one) == 2 and "value" in one and type(one["value"]) is _SCALARS.get(one.get("type", "")):
+        return one["value"]
+    return _within(_rename(one, _VALUE), _shorten_value)
 
 
 def _lengthen_value(value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
-        return _rename(value, _VALUE_BACK, _lengthen_value)
+        return _within(_rename(value, _VALUE_BACK), _lengthen_value)
     return {"type": type(value).__name__, "value": value}
 
 
-def _rename(
-    value: Mapping[str, Any], names: Mapping[str, str], inner: Callable[[Any], Any] | None = None
-) -> dict[str, Any]:
-    renamed: dict[str, Any] = {}
+def _rename(value: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {names[name]: item for name, item in value.items()}
+
+
+def _within(value: dict[str, Any], inner: Callable[[Any], Any]) -> dict[str, Any]:
     for name, item in value.items():
-        other = names[name]
-        if inner is not None and isinstance(item, list):
-            renamed[other] = [inner(part) for part in item]
-        elif inner is not None and isinstance(item, dict):
-            renamed[other] = {key: inner(part) for key, part in item.items()}
-        else:
-            renamed[other] = item
-    return renamed
+        if isinstance(item, list):
+            value[name] = [inner(part) for part in item]
+        elif isinstance(item, dict):
+            value[name] = {key: inner(part) for key, part in item.items()}
+    return value
 
 
 class _Spelling(NamedTuple):

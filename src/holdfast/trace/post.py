@@ -52,8 +52,7 @@ def post(
         delay_s = 0.5 * 2**attempt
         try:
             with urllib.request.urlopen(request, timeout=timeout_s) as answer:  # noqa: S310  as above
-                found: bytes = answer.read(ANSWER_BYTES_MAX)
-                return found
+                return bytes(answer.read(ANSWER_BYTES_MAX))
         except urllib.error.HTTPError as error:
             with error:
                 problem = f"{place} answered {error.code} {error.reason}"

@@ -8,7 +8,7 @@ that no constraint is ever silently ignored. Problems are sentences a model can 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -22,20 +22,6 @@ _PYTHON_TYPES: Mapping[str, type | tuple[type, ...]] = {
     "array": list,
     "object": dict,
     "null": type(None),
-}
-_KEYWORDS = {
-    "type",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "enum",
-    "minimum",
-    "maximum",
-    "minLength",
-    "maxLength",
-    "minItems",
-    *("description", "title", "default", "examples"),  # which say nothing of a value
 }
 
 
@@ -56,58 +42,103 @@ def check_arguments(spec: ToolSpec, arguments: object) -> list[str]:
 
 
 def _problems(schema: Mapping[str, Any], value: object, where: str) -> Iterator[str]:
-    assert _KEYWORDS.issuperset(schema), f"{where}: {sorted(schema.keys() - _KEYWORDS)}"
-    kinds = schema.get("type", [])
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    if kinds and not any(_is(kind, value) for kind in kinds):
+    kinds = schema.get("type")
+    if kinds is not None and not _is(kinds, value):
+        kinds = [kinds] if isinstance(kinds, str) else kinds
         yield f"{where} must be of type {' or '.join(kinds)}, not {_kind(value)}"
         return
-    if "enum" in schema and value not in schema["enum"]:
-        yield f"{where} must be one of {', '.join(map(repr, schema['enum']))}"
-    match value:
-        case dict():
-            yield from _object_problems(schema, value, where)
-        case list():
-            if len(value) < schema.get("minItems", 0):
-                yield f"{where} needs at least {schema['minItems']} items"
-            for index, item in enumerate(value):
-                yield from _problems(schema.get("items", {}), item, f"{where}[{index}]")
-        case str():
-            if len(value) < schema.get("minLength", 0):
-                yield f"{where} must have at least {schema['minLength']} characters"
-            if len(value) > schema.get("maxLength", len(value)):
-                yield f"{where} must have at most {schema['maxLength']} characters"
-        case bool() | None:
-            pass
-        case int() | float():
-            if value < schema.get("minimum", value):
-                yield f"{where} must be at least {schema['minimum']}"
-            if value > schema.get("maximum", value):
-                yield f"{where} must be at most {schema['maximum']}"
+    for keyword, bound in schema.items():
+        assert keyword in _CHECKS, f"{where}: nothing checks {keyword!r}"
+        check = _CHECKS[keyword]
+        if check is not None:
+            yield from check(bound, value, where, schema)
 
 
-def _object_problems(
-    schema: Mapping[str, Any], value: Mapping[str, Any], where: str
-) -> Iterator[str]:
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    for name in schema.get("required", ()):
-        if name not in value:
-            yield f"{where} lacks {name!r}"
-    for name, item in value.items():
-        if name in properties:
-            yield from _problems(properties[name], item, name if where == "arguments" else where)
-        elif schema.get("additionalProperties", True) is False:
-            close = get_close_matches(str(name), list(properties), n=1)
-            meant = f"; did you mean {close[0]!r}?" if close else f"; known: {sorted(properties)}"
+def _enum(bound: Any, value: object, where: str, _: Mapping[str, Any]) -> Iterator[str]:
+    if value not in bound:
+        yield f"{where} must be one of {', '.join(map(repr, bound))}"
+
+
+def _required(bound: Any, value: object, where: str, _: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name in bound:
+            if name not in value:
+                yield f"{where} lacks {name!r}"
+
+
+def _properties(bound: Any, value: object, where: str, _: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, schema in bound.items():
+            if name in value:
+                inside = name if where == "arguments" else where
+                yield from _problems(schema, value[name], inside)
+
+
+def _no_others(bound: Any, value: object, where: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    known = schema.get("properties", {})
+    if bound is False and isinstance(value, dict) and not known.keys() >= value.keys():
+        for name in (name for name in value if name not in known):
+            close = get_close_matches(str(name), list(known), n=1)
+            meant = f"; did you mean {close[0]!r}?" if close else f"; known: {sorted(known)}"
             yield f"{where} has no {name!r}{meant}"
 
 
-def _is(kind: str, value: object) -> bool:
+def _items(bound: Any, value: object, where: str, _: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _problems(bound, item, f"{where}[{index}]")
+
+
+def _min_items(bound: Any, value: object, where: str, _: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(value, list) and len(value) < bound:
+        yield f"{where} needs at least {bound} items"
+
+
+def _min_length(bound: Any, value: object, where: str, _: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(value, str) and len(value) < bound:
+        yield f"{where} must have at least {bound} characters"
+
+
+def _max_length(bound: Any, value: object, where: str, _: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(value, str) and len(value) > bound:
+        yield f"{where} must have at most {bound} characters"
+
+
+def _minimum(bound: Any, value: object, where: str, _: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(value, (int, float)) and value < bound:
+        yield f"{where} must be at least {bound}"
+
+
+def _maximum(bound: Any, value: object, where: str, _: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(value, (int, float)) and value > bound:
+        yield f"{where} must be at most {bound}"
+
+
+# None: it was looked at before, or says nothing of a value.
+_CHECKS: Mapping[str, Callable[[Any, object, str, Mapping[str, Any]], Iterator[str]] | None] = {
+    "type": None,
+    "enum": _enum,
+    "required": _required,
+    "properties": _properties,
+    "additionalProperties": _no_others,
+    "items": _items,
+    "minItems": _min_items,
+    "minLength": _min_length,
+    "maxLength": _max_length,
+    "minimum": _minimum,
+    "maximum": _maximum,
+    **dict.fromkeys(("description", "title", "default", "examples")),
+}
+
+
+def _is(kinds: str | Sequence[str], value: object) -> bool:
+    if not isinstance(kinds, str):
+        return any(_is(kind, value) for kind in kinds)
     if isinstance(value, bool):
-        return kind == "boolean"
-    if kind == "integer" and isinstance(value, float):
+        return kinds == "boolean"
+    if kinds == "integer" and isinstance(value, float):
         return value.is_integer()
-    return isinstance(value, _PYTHON_TYPES[kind])
+    return isinstance(value, _PYTHON_TYPES[kinds])
 
 
 def _kind(value: object) -> str:
