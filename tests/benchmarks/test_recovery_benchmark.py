@@ -1,8 +1,10 @@
 """The recovery benchmark kills, resumes and counts right; how fast anything is is for its table."""
 
 import json
+import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -51,3 +53,54 @@ def test_lost_and_repeated_steps_are_told_apart(recovery: Any) -> None:
 def test_a_run_that_leaves_a_step_out_is_not_measured(recovery: Any) -> None:
     with pytest.raises(SystemExit, match="missing"):
         recovery.judge([(0, 1.0), (1, 1.1)], [(3, 2.1)], 4, 2.0)
+
+
+GOES_ON = """
+import json, os, sys
+from pathlib import Path
+import recovery_child
+processes = []
+def hear(event, arguments):
+    if event == "subprocess.Popen":
+        processes.append([os.fsdecode(word) for word in arguments[1]])
+sys.addaudithook(hear)
+def step(number):
+    if number > 3:
+        sys.stdout.write(json.dumps({"modules": [*sys.modules], "processes": processes}))
+        sys.stdout.flush()
+        os._exit(0)
+    return "again"
+recovery_child.holdfast(Path(sys.argv[1]), 6, step)
+"""
+# What makes a plan, a bundle or a merge, and what judges or shows one: no recorded step needs it.
+LATE = """
+    adapters.diffs adapters.runners adapters.scanner adapters.models.hosted adapters.models.openai
+    agent.briefing agent.planner agent.replay context.codemap context.history context.python
+    engine.attempts engine.library lang trace.gitdiff web worker.gather worker.library
+    worker.merging worker.summaries
+"""
+
+
+def test_going_on_loads_and_starts_only_what_the_first_step_needs(
+    recovery: Any, tmp_path: Path
+) -> None:
+    """Each module costs about a millisecond of a recovery and each process three."""
+    recovery._repository(tmp_path / "repo")
+    assert recovery._life("holdfast", tmp_path, 6, 3) == -signal.SIGKILL
+    done = subprocess.run(
+        [sys.executable, "-c", GOES_ON, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(BENCHMARKS)},
+    )
+    told = json.loads(done.stdout)
+    late = [f"holdfast.{name}" for name in LATE.split()]
+    assert all(map(find_spec, late)), "one of them has another name by now"
+    assert set(late) & set(told["modules"]) == set()
+    assert {"holdfast.worker.attempt", "holdfast.agent.loop"} <= set(told["modules"])
+    verbs = ("rev-parse", "ls-tree", "ls-files", "read-tree", "clean")
+    assert [
+        next(filter(words.__contains__, verbs), words[0].rpartition("/")[2])
+        for words in told["processes"]
+    ] == ["bwrap", *verbs], "in this order, and nothing twice"

@@ -260,6 +260,19 @@ def test_a_base_is_kept_from_garbage_collection(user: Path, tmp_path: Path) -> N
     assert (workspace.root / "a").read_text() == "to be dropped\n"
 
 
+def test_a_base_is_kept_however_git_stores_the_ref_and_whatever_became_of_it(user: Path) -> None:
+    repository = Repository.open(user)
+    head, ref = repository.head(), "refs/holdfast/base/1"
+    assert head is not None
+    other = git(user, "commit-tree", "-m", "other", f"{head}^{{tree}}")
+    for disturb in (("pack-refs", "--all"), ("update-ref", "-d", ref), ("update-ref", ref, other)):
+        repository.keep(ref, head)
+        assert git(user, "rev-parse", ref) == head
+        git(user, *disturb)
+    repository.keep(ref, head)
+    assert git(user, "rev-parse", ref) == head
+
+
 def test_only_our_own_refs_are_written(user: Path) -> None:
     repository = Repository.open(user)
     head = repository.head()

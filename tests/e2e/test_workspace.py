@@ -207,6 +207,7 @@ def test_names_git_refuses_are_left_out(workspace: TaskWorkspace) -> None:
 
 LOCKED = """
     import asyncio, concurrent.futures.thread, encodings.idna, os, pathlib, sys
+    import holdfast.adapters.diffs  # late elsewhere: Python itself may be out of reach below
     from holdfast.adapters.repository import Repository
     from holdfast.adapters.sandbox import open_sandbox
     from holdfast.adapters.workspace import TaskWorkspace
@@ -579,6 +580,34 @@ def test_a_directory_half_made_is_made_anew(user: Path, tmp_path: Path) -> None:
     workspace = opened(user, tmp_path)
     assert "torn" not in os.listdir(workspace.root)
     assert not making.exists()
+
+
+PRIVATE = (
+    *("HEAD", "config", "info/attributes", "info/exclude", "objects/info/alternates"),
+    "refs/holdfast/base",
+)
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_a_git_directory_half_made_is_made_whole(user: Path, tmp_path: Path, name: str) -> None:
+    workspace = opened(user, tmp_path)
+    tree, whole = workspace.stage(), (workspace.git_dir / name).read_bytes()
+    for torn in (None, b"", whole[:-1] + b"?"):
+        (workspace.git_dir / name).unlink()
+        (workspace.git_dir / f"{name}.lock").write_bytes(b"of one that died")
+        if torn is not None:
+            (workspace.git_dir / name).write_bytes(torn)
+        opened(user, tmp_path).restore(tree)
+        assert (workspace.git_dir / name).read_bytes() == whole
+        assert not (workspace.git_dir / f"{name}.lock").exists()
+
+
+def test_a_git_directory_that_stands_is_left_as_it_is(user: Path, tmp_path: Path) -> None:
+    """Another's git may be reading it: an owner that was stopped, say, and not killed."""
+    workspace = opened(user, tmp_path)
+    before = [(workspace.git_dir / name).stat() for name in PRIVATE]
+    opened(user, tmp_path)
+    assert [(workspace.git_dir / name).stat() for name in PRIVATE] == before
 
 
 KILLED = """

@@ -20,7 +20,7 @@ from holdfast.domain import decide, lifecycle
 from holdfast.engine import undo
 from holdfast.store import queries, tx
 from holdfast.trace import redact
-from holdfast.worker import attempt
+from holdfast.worker import merging
 
 settling: Any = import_module("holdfast.engine.settle")  # the package names its use case so too
 
@@ -205,8 +205,8 @@ def _merge_of_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def _merge_of_one_side(patch: pytest.MonkeyPatch) -> None:
-    original = attempt.work_of
-    patch.setattr(attempt, "work_of", lambda tx, task: replace(original(tx, task), commit=""))
+    original = merging.work_of
+    patch.setattr(merging, "work_of", lambda tx, task: replace(original(tx, task), commit=""))
 
 
 def _merge_unawaited(patch: pytest.MonkeyPatch) -> None:
