@@ -14,11 +14,13 @@ from struct import pack
 from typing import Any
 from zlib import crc32
 
+import msgspec
 import pytest
 
 from e2e.aimock import Aimock, aimock
 from holdfast.adapters.models import resolve
 from holdfast.adapters.models.hosts import HOSTS
+from holdfast.agent.conversation import encode
 from holdfast.domain.ports import Message, ModelReply, ModelRequest, ToolSpec
 from holdfast.errors import ModelError, Refused
 from holdfast.testing import ScriptedServer
@@ -82,9 +84,11 @@ async def opened(provider: str, url: str, *, stream: bool = True) -> AsyncIterat
 
     async def ask(*turns: Message) -> ModelReply:
         messages = (*OPENING, *turns)
-        return await model.complete(
+        reply = await model.complete(
             ModelRequest(model=name, messages=messages, tools=(READ,), seed=3)
         )
+        assert msgspec.json.decode(encode(reply), type=ModelReply) == reply, "what is stored is it"
+        return reply
 
     try:
         await model.probe()

@@ -2,11 +2,13 @@
 
 import json
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.agent.actions import parse, read_object
 from holdfast.agent.conversation import encode
+from holdfast.agent.loop import Reply
 from holdfast.domain.ports import ModelReply, ToolCall, ToolSpec
 
 TOOLS = {"t": ToolSpec(name="t", description="", parameters={}, effect="pure")}
@@ -32,6 +34,8 @@ def test_any_reply_is_read_without_an_exception(text: str, raw: list[str], finis
     assert (said.kind == "calls") == bool(said.calls)
     again = parse(reply, TOOLS, lambda spec, arguments: [])
     assert encode(said) == encode(again)
+    fresh = Reply(reply=reply, actions=said)
+    assert msgspec.json.decode(encode(fresh), type=Reply) == fresh, "a fresh reply is not read back"
 
 
 @given(st.dictionaries(st.text(max_size=8), values, max_size=4))

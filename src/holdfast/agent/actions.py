@@ -68,22 +68,20 @@ def _prepared(raw: list[ToolCall], tools: Mapping[str, ToolSpec], check: Check) 
     A call that stands in the same reply already is not performed again when nothing but reading
     stands between the two: nothing it could see or do has changed.
     """
-    done: list[Call] = []
     ids: set[str] = set()
+    done = [_prepare(_distinct(call, ids), tools, check) for call in raw[: CALLS_MAX + 1]]
     since: set[bytes] = set()
-    for index, call in enumerate(raw[: CALLS_MAX + 1]):
-        ready = _prepare(_distinct(call, ids), tools, check)
+    for index, ready in enumerate(done if len(done) > 1 else ()):
         spec = tools.get(ready.call.name)
         same = encode([ready.call.name, ready.arguments])
         if index == CALLS_MAX:
             said = f"TOO_MANY_CALLS: {len(raw)} calls in one reply; the first {CALLS_MAX} are done"
-            ready = Call(call=ready.call, problem=f"{said}. Ask again for the others.")
+            done[index] = Call(call=ready.call, problem=f"{said}. Ask again for the others.")
         elif not ready.problem and same in since:
             said = "REPEATED_CALL: the same call stands before in this reply and is done once"
-            ready = Call(call=ready.call, problem=f"{said}. If you meant it, ask again.")
+            done[index] = Call(call=ready.call, problem=f"{said}. If you meant it, ask again.")
         elif not ready.problem and spec is not None:
             since = {*since, same} if spec.effect == "pure" else {same}
-        done.append(ready)
     return tuple(done)
 
 

@@ -174,11 +174,10 @@ async def _ask_one(job: Job, talk: Conversation, key: str) -> Reply:
     model, request = talk.model, talk.request()
     wanted = Usage(tokens_in=talk.tokens, tokens_out=OUTPUT_RESERVE_TOKENS)
     specs = job.specs
-    fresh = False
+    said: Reply | None = None
 
     async def perform() -> Performed:
-        nonlocal fresh
-        fresh = True
+        nonlocal said
         job.sink.show(_progress(job, "asking", model, key))
         started = job.clock.monotonic_s() if job.clock else 0.0
         reply = await job.model(model).complete(request)
@@ -201,8 +200,8 @@ async def _ask_one(job: Job, talk: Conversation, key: str) -> Reply:
             reserve_nusd=job.cost(model, wanted),
         )
     )
-    said = msgspec.json.decode(content, type=Reply)
-    if not fresh:
+    if said is None:
+        said = msgspec.json.decode(content, type=Reply)
         _same_reading(key, said, parse(said.reply, specs, job.problems))
     if said.reply.finish_reason == "content_filter":
         await job.journal.flush()
