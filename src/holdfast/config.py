@@ -9,19 +9,20 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from holdfast.errors import Refused
+from holdfast.frozen import frozen
 
 
 def _setting(default: Any, text: str) -> Any:
     return field(default=default, metadata={"help": text})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Settings:
     """One frozen value per process. Field names are the setting names everywhere."""
 

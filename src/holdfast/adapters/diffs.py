@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from holdfast.adapters.git import Git
 from holdfast.domain.ports import Diff
+from holdfast.frozen import frozen
 from holdfast.trace.gitdiff import DIFF_LINES_MAX, LINE_CHARS_MAX
 from holdfast.trace.redact import MARGIN
 
@@ -24,7 +24,7 @@ _COUNT = re.compile(r"(\d+) ([fid])")
 _PLUMBING = ("diff-tree", "-r", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FileChange:
     """A file that differs. `status` is A, D, M or T; the counts are None for a binary file."""
 

@@ -16,10 +16,11 @@ import os
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from holdfast.errors import Refused, Unavailable
+from holdfast.frozen import frozen
 
 _TIMEOUT_S = 300.0
 _ENVIRONMENT = {
@@ -83,7 +84,7 @@ class GitFailed(Unavailable):
         super().__init__(f"git {' '.join(arguments[:2])}: {last}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Git:
     """git on one git directory. `held` are lock descriptors a child keeps if we die before it."""
 

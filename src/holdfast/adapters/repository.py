@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from holdfast.adapters.git import Git, GitFailed, signature, without_filters
 from holdfast.adapters.locks import held
 from holdfast.adapters.staging import folder_tree
 from holdfast.errors import NotFound, Refused
+from holdfast.frozen import frozen
 
 _COPY_MESSAGE = "Copy of a folder that is no git repository"
 
@@ -28,7 +29,7 @@ _COPY_BRANCH = "refs/heads/main"
 _COMMIT = re.compile(rb"\0([^\0]*)\0\0((?:[^\0]+\0)*)")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BlamedLine:
     """Which commit last changed a line, and what number the line had there."""
 

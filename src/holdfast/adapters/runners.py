@@ -11,10 +11,10 @@ import json
 import re
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.adapters.tools.paths import Refusal, place, read_bytes, walk
+from holdfast.frozen import frozen
 
 FILE_BYTES_MAX = 1_000_000
 ENTRIES_MAX = 20_000
@@ -29,7 +29,7 @@ _PYTEST = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Runner:
     """How a project's tests are run. `sign` names what calls for it, "" when nothing does.
 

@@ -26,7 +26,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from holdfast.adapters.visible import View, view
 from holdfast.config import DEFAULTS
 from holdfast.domain.ports import CommandResult, Wall
 from holdfast.errors import Refused, Unavailable
+from holdfast.frozen import frozen
 
 WORKSPACE = "/workspace"
 HOME = "/home/holdfast"
@@ -64,7 +65,7 @@ _ETC_NETWORK = ("/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/services")
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Probe:
     """Which wall this machine has, why, and the program that builds it."""
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from holdfast.frozen import frozen
 
 SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 _SYSTEM_ROOTS = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
 _LINK_HOPS_MAX = 8
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Visible:
     """A directory shown read-only at its own path. `masked` are paths inside it that are not."""
 
@@ -27,7 +28,7 @@ class Visible:
     masked: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class View:
     """What a command sees besides `/usr`: directories, its own PATH, and entries left out."""
 

@@ -23,7 +23,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from holdfast.adapters.git import Git, GitFailed, signature
@@ -42,6 +42,7 @@ from holdfast.adapters.staging import (
 from holdfast.adapters.throwaway import make_throwaway
 from holdfast.domain.ports import Diff, Sandbox
 from holdfast.errors import Refused
+from holdfast.frozen import frozen
 
 _ATTRIBUTES = b"* !text !eol !crlf !filter !ident !working-tree-encoding !diff !merge\n"
 _CONFIG = {  # what `git init --bare` writes that git's defaults do not say; the rest is in `Git`
@@ -52,7 +53,7 @@ _CONFIG = {  # what `git init --bare` writes that git's defaults do not say; the
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Merged:
     """A merge of three trees: the merged tree, or the names in conflict and no tree.
 

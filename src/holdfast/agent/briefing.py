@@ -7,7 +7,7 @@ outputs, files and settings give the same bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from holdfast.adapters.tools.paths import shown
 from holdfast.agent import prompts
@@ -23,6 +23,7 @@ from holdfast.domain.contract import TASK, required_by
 from holdfast.domain.model import Claim, Outcome, Planning, TaskKind, TaskSpec
 from holdfast.domain.ports import ToolSpec
 from holdfast.errors import Refused
+from holdfast.frozen import frozen
 
 TEMPLATES = ("corrective", "cut", "empty")
 MORE_TEMPLATES: Mapping[TaskKind, tuple[str, ...]] = {
@@ -32,7 +33,7 @@ MORE_TEMPLATES: Mapping[TaskKind, tuple[str, ...]] = {
 FILES_LISTED_MAX = 400
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Related:
     """Another task: how it relates, and what came of it. `outside` is one of another plan."""
 
@@ -45,7 +46,7 @@ class Related:
     outside: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Conflict:
     """What a merge could not join: in which files, and the work that stands on either side."""
 
@@ -55,7 +56,7 @@ class Conflict:
     said: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Surroundings:
     """What a task can be shown beside its own text.
 

@@ -8,9 +8,8 @@ model's failure is the attempt's own, as without a chain, so moves are bounded b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from holdfast.errors import ModelError
+from holdfast.frozen import frozen
 
 # What another model may well do although this one cannot: it is spent, not for this key, or has its
 # own idea of what may be said. Final for this model, whoever asks again.
@@ -19,7 +18,7 @@ _ELSEWHERE = frozenset(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Move:
     """From one model of the chain to the next, and why."""
 

@@ -13,7 +13,7 @@ was sent. A conversation below its budget is not looked at, and its requests are
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import msgspec
@@ -22,6 +22,7 @@ from holdfast.context.pack import share
 from holdfast.context.shorten import head_and_tail
 from holdfast.context.tokens import count_tokens
 from holdfast.domain.ports import Message, ToolCall
+from holdfast.frozen import frozen
 
 FLOOR_TOKENS = 40
 TARGET = 0.5  # of the budget: what a compaction leaves
@@ -29,7 +30,7 @@ TARGET = 0.5  # of the budget: what a compaction leaves
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Compaction:
     """What became shorter. Keys of `short` are a message's number, or `number/call/argument`.
 
@@ -41,7 +42,7 @@ class Compaction:
     short: Mapping[str, str]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _Part:
     key: str
     kind: Literal["turn", "result"]

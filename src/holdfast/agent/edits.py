@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from holdfast.domain.ports import Observation, ToolSpec
+from holdfast.frozen import frozen
 
 Format = Literal["whole", "search_replace", "diff"]
 EDIT, WRITE = "edit_file", "write_file"
@@ -32,7 +33,7 @@ TABLE: tuple[tuple[str, Format], ...] = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Fallback:
     """From the format a model was given to whole files, for one file, and how often it failed."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import msgspec
 
@@ -23,6 +23,7 @@ from holdfast.agent.whole import verify_goal
 from holdfast.domain.model import Outcome, TaskKind
 from holdfast.domain.ports import CommandResult
 from holdfast.errors import Divergence, Exhausted, ModelError, Refused, Stale, Unavailable
+from holdfast.frozen import frozen
 
 
 async def execute(job: Job) -> Outcome:
@@ -94,7 +95,7 @@ async def single(job: Job) -> Outcome:
     return await loop.conclude(job, said.actions.answer, results, rules=bundle.index_rules)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Ran(CommandResult):
     """A shell task's command, and what it wrote outside the task's effects (taken back)."""
 

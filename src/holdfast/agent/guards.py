@@ -7,13 +7,13 @@ one of them fires the loop records it as a decision of that turn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 
 from holdfast.domain.model import Policy
+from holdfast.frozen import frozen
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Stop:
     """Why an attempt was ended: one word, and the numbers for a person."""
 

@@ -7,7 +7,7 @@ The same code runs live, resumed and in replay; only the journal differs. Every 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from typing import Any
@@ -40,11 +40,12 @@ from holdfast.domain.ports import (
     Workspace,
 )
 from holdfast.errors import Divergence, Exhausted, ModelError
+from holdfast.frozen import frozen
 
 OUTPUT_RESERVE_TOKENS = 1024
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Job:
     """What one attempt runs with. `model` and `cost` answer for one `provider:model`; `clock` is
     None in replay: nothing may look at the time."""

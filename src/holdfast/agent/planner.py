@@ -14,7 +14,7 @@ import json
 import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from holdfast.domain import graph
 from holdfast.domain.model import CheckResult, Outcome, Planning, TaskSpec
 from holdfast.domain.ports import Workspace
 from holdfast.errors import Refused
+from holdfast.frozen import frozen
 
 TEMPLATES = ("plan_again", "plan_split")
 UNITS_MIN = 2
@@ -44,7 +45,7 @@ _NOT_THEIRS = {"model", "policy"}  # what a task costs and may take is the goal'
 _KINDS = ("agent", "model", "shell")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Draft:
     """A plan so far, and the keys of its tasks that are still to be split."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
@@ -32,9 +32,10 @@ from holdfast.domain.ports import (
 )
 from holdfast.engine.attempts import AttemptRecord
 from holdfast.errors import Divergence
+from holdfast.frozen import frozen
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Difference:
     """The first divergence: the step, its field, the first differing byte, and where it showed."""
 
@@ -44,7 +45,7 @@ class Difference:
     detail: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Replayed:
     """What replay found. `equal` means every compared step and the outcome are byte-identical."""
 

@@ -8,7 +8,7 @@ go to that person's terminal and into no record.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ from holdfast.app import App
 from holdfast.engine.attempts import attempt_record
 from holdfast.engine.rows import need
 from holdfast.errors import HoldfastError, NotFound, Refused
+from holdfast.frozen import frozen
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Changes:
     """Two trees or commits and the git that knows both."""
 

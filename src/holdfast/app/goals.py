@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -41,6 +41,7 @@ from holdfast.engine import pause, replace_plan, resume, submit
 from holdfast.engine.outlook import goal_result
 from holdfast.engine.undo import undo_due
 from holdfast.errors import HoldfastError, NotFound, Refused, Unavailable
+from holdfast.frozen import frozen
 from holdfast.store import Tx
 from holdfast.worker.branch import show_branch
 from holdfast.worker.liveness import LifeLine
@@ -59,7 +60,7 @@ PROBE_S = 5.0
 ASKING = ("agent", "model", "plan")  # the kinds of task that ask a model
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Wish:
     """What a person asked for on the command line."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from holdfast.context.pack import Rival, knapsack, share
@@ -24,6 +24,7 @@ from holdfast.context.words import terms
 from holdfast.domain.model import ContextOptions, TaskSpec
 from holdfast.domain.ports import ToolSpec
 from holdfast.errors import Refused
+from holdfast.frozen import frozen
 
 FORMAT = 1
 INDEX_RULES = "index_rules"
@@ -92,7 +93,7 @@ TRUST: Mapping[ItemKind, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Candidate:
     """Something that could be shown: where it comes from, why, and its full text.
 
@@ -113,7 +114,7 @@ class Candidate:
     excluded: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Item:
     """What became of a candidate: shown whole, cut, summed up, or left out, and why.
 
@@ -132,7 +133,7 @@ class Item:
     chars: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Summary:
     """A model's summary of a text, or the `problem` that there is none."""
 
@@ -148,7 +149,7 @@ def _nobody(text: str, room_tokens: int) -> Summary | None:
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Rules:
     """How candidates compete and look. `query` is what a summary keeps.
 
@@ -170,7 +171,7 @@ class Rules:
 PLAIN = Rules()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Bundle:
     """See the module. `templates` are prompts that later turns need, by name.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from math import sqrt
 from struct import iter_unpack, pack
@@ -27,6 +27,7 @@ from holdfast.context.grammars import definitions, reads
 from holdfast.context.python import DEFINED, PYTHON, defined, outlined
 from holdfast.context.retrieve import best, bm25, emphasis
 from holdfast.context.words import Cuts, root, terms, tokens, weighed
+from holdfast.frozen import frozen
 
 FILE_CHARS_MAX = 400_000
 DEFINERS_MAX = 8  # a name that more files define tells nothing about where it comes from
@@ -50,7 +51,7 @@ _OTHER = re.compile(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Facts:
     """What one file defines, and how often it mentions each word, most of which are names."""
 
@@ -59,7 +60,7 @@ class Facts:
     scanning: int = field(default=0, compare=False)  # 0: before it was told, or nobody's
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Defining:
     """The lines of a text that define something; `check` is of the text and how it was read."""
 
@@ -67,7 +68,7 @@ class Defining:
     check: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Scanned:
     """What one file holds: facts for the map (encoded), and terms of so many tokens to search."""
 
@@ -76,7 +77,7 @@ class Scanned:
     length: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Words:
     """Some words of each file, told by their root: a line is a word and the numbers of its files.
 
@@ -94,7 +95,7 @@ class Words:
         return [int(number) for number in line.split(" ")[1:]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CodeMap:
     """The graph of one tree, and the words of the files' paths and of the names that they define.
 

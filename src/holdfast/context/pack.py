@@ -9,14 +9,14 @@ each gets its wish.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from holdfast.context.retrieve import MMR_RELEVANCE, similarity
+from holdfast.frozen import frozen
 
 EXTRACT_WORTH = 0.6  # of the worth of the whole: what an extract of up to the floor tells
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Rival:
     """A text that competes: `worth` is its relevance, 0 to 1; `terms` tell what it repeats."""
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from holdfast.context.words import forms, root, terms, tokens, weighed
+from holdfast.frozen import frozen
 
 if TYPE_CHECKING:  # what scans files beside us imports this too, and no store
     from holdfast.store import Tx
@@ -36,7 +36,7 @@ MMR_RELEVANCE = 0.7
 FUSION = 60
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Hit:
     """A document that matches. `source` is TASK.ATTEMPT, `score` is above zero."""
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from holdfast.context.bundle import Candidate
+from holdfast.frozen import frozen
 
 TASK = re.compile(r"task +([0-9]+)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Steer:
     """What a person decided about one source of one task."""
 

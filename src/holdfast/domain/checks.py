@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Any, Literal, assert_never, get_args
 
 from holdfast.errors import Refused
+from holdfast.frozen import frozen
 
 CheckKind = Literal["command_succeeds", "file_exists", "test_passes", "git_clean"]
 CHECK_KINDS: tuple[CheckKind, ...] = get_args(CheckKind)
@@ -31,7 +31,7 @@ _SUBJECTS: Mapping[CheckKind, str] = {
 _NAMED = re.compile(r"\s*([a-z]+(?:_[a-z]+)+)\s*(?::(.*))?", re.DOTALL)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Check:
     """A deterministic proof. `subject` is a command, a path, a runner's name, or nothing."""
 

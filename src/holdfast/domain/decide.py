@@ -7,15 +7,15 @@ and budget arithmetic live here too, so that retries and refusals can be tested 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from holdfast.domain.model import Budget, Outcome, Policy
 from holdfast.domain.ports import Usage
 from holdfast.errors import Exhausted
+from holdfast.frozen import frozen
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class History:
     """What came before, as counted by the store.
 
@@ -30,7 +30,7 @@ class History:
     seed: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Decision:
     """One event of the task's lifecycle and what goes with it.
 

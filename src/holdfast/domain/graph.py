@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, TypeVar
 
 from holdfast.errors import Refused
+from holdfast.frozen import frozen
 
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Cycle(Generic[K]):
     """Tasks that wait for each other.
 

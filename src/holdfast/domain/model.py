@@ -7,13 +7,14 @@ and writes frozen dataclasses directly). They carry no behaviour beyond what fol
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Literal
 
 from holdfast.domain.checks import Check, CheckKind
 from holdfast.domain.ports import Usage
 from holdfast.errors import FailureClass
+from holdfast.frozen import frozen
 
 TaskKind = Literal["agent", "model", "shell", "plan", "verify", "compensate"]
 PlanSource = Literal["single", "person", "planning", "model", "undo"]
@@ -30,7 +31,7 @@ Priority = Literal["urgent", "high", "normal", "low"]
 _RANKS: Mapping[Priority, int] = {"urgent": 2, "high": 1, "normal": 0, "low": -1}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Budget:
     """Limits of a goal; 0 is no limit. `usd` is in US dollars."""
 
@@ -42,7 +43,7 @@ class Budget:
         return round(self.usd * 1_000_000_000)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ContextOptions:
     """What a task asks of its context; empty and 0 leave it to the settings of the same name.
 
@@ -61,7 +62,7 @@ class ContextOptions:
     summary: Literal["", "extract", "model"] = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Policy:
     """The numbers an attempt runs under, fixed in the bundle of its take so that replay sees them.
 
@@ -87,7 +88,7 @@ class Policy:
     context: ContextOptions = field(default_factory=ContextOptions)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Planning:
     """How a planning task plans: the sizes its answer must keep, fixed so that replay sees them.
 
@@ -107,7 +108,7 @@ class Planning:
     strategy: Strategy = "dag"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FileHint:
     """A file that is likely to matter, and why; it need not exist yet."""
 
@@ -115,7 +116,7 @@ class FileHint:
     reason: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TaskSpec:
     """The smallest schedulable unit with its contract, as a plan states it.
 
@@ -173,7 +174,7 @@ class TaskSpec:
         return self.priority if isinstance(self.priority, int) else _RANKS[self.priority]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PlanSpec:
     """One revision of a goal's task graph, before the store gives it ids.
 
@@ -186,7 +187,7 @@ class PlanSpec:
     strategy: Strategy = "dag"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GoalSpec:
     """What someone wants. `repository` is an absolute path, `base_commit` where work starts.
 
@@ -204,7 +205,7 @@ class GoalSpec:
     seed: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CheckResult:
     """What one check proved, with the output that shows it. Absent never means pass.
 
@@ -221,7 +222,7 @@ class CheckResult:
     duration_ms: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Outcome:
     """The typed end of an attempt, the only thing `decide` looks at.
 
@@ -247,7 +248,7 @@ class Outcome:
     tasks: tuple[TaskSpec, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Fence:
     """Proof of ownership: the attempt number is the fencing token of its task."""
 
@@ -262,7 +263,7 @@ class Fence:
         return f"{self.task}.{self.attempt}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StepRow:
     """One memoised effect as stored. `request` and `result` are canonical JSON bytes.
 
@@ -284,7 +285,7 @@ class StepRow:
     result_sha256: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Claim:
     """A granted lease: what a worker needs to run the current attempt of one task."""
 

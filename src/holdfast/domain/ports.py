@@ -8,9 +8,11 @@ dataclass of plain values, so the journal can store it byte for byte and replay 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
+
+from holdfast.frozen import frozen
 
 Effect = Literal["pure", "idempotent", "compensable", "irreversible"]
 Role = Literal["system", "user", "assistant", "tool"]
@@ -21,7 +23,7 @@ Wall = Literal["bubblewrap", "landlock", "none"]
 # --- models ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ToolSpec:
     """What a model is told about a tool, and what the engine must know to journal a call of it.
 
@@ -36,7 +38,7 @@ class ToolSpec:
     writes: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ToolCall:
     """One call a model asks for. `arguments` is the raw JSON text as the model wrote it."""
 
@@ -45,7 +47,7 @@ class ToolCall:
     arguments: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Message:
     """One entry of a conversation. `call_id` and `tool` are set on role `tool` only."""
 
@@ -56,7 +58,7 @@ class Message:
     tool: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelRequest:
     """A canonical request: what the journal stores and replay compares, never an SDK's wire bytes.
 
@@ -72,7 +74,7 @@ class ModelRequest:
     output_tokens_max: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Usage:
     """Tokens and money of one or more model calls.
 
@@ -107,7 +109,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelReply:
     """A completed reply. `text` excludes what the provider itself marks as `thinking`."""
 
@@ -148,13 +150,13 @@ class Model(Protocol):
 # --- tools and commands ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ObservationError:
     code: str
     message: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Observation:
     """What a tool saw. `output` is what the model reads; `data` is structured."""
 
@@ -178,7 +180,7 @@ class Tool(Protocol):
     async def call(self, arguments: Mapping[str, Any], workspace: Workspace) -> Observation: ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CommandResult:
     """How a sandboxed command ended. Streams keep head and tail; `*_bytes` is the full size.
 
@@ -219,7 +221,7 @@ class Sandbox(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Diff:
     """A change for a reader: totals of the whole, its first lines, redacted and bounded."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from holdfast.domain.model import TaskSpec, Tier
+from holdfast.frozen import frozen
 
 # Round trips and seconds of one attempt. What nobody can judge gets the room of a complex task.
 TURNS: Mapping[Tier, int] = {"trivial": 5, "standard": 10, "complex": 20, "unknown": 20}
@@ -48,7 +49,7 @@ _SHORT_WORDS = 25
 _LARGE_FROM = 2
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Guess:
     """What the heuristic says of a task, and by which signs."""
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from holdfast.domain.model import Fence, Outcome, StepRow
 from holdfast.domain.ports import Usage
 from holdfast.engine.rows import need, outcome_of, step_of
 from holdfast.errors import NotFound, Refused
+from holdfast.frozen import frozen
 from holdfast.store import Tx
 
 NAME_CHARS_MAX = 64
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AttemptRecord:
     """One attempt with its take's journal up to it. `bundle` is unverified when read so."""
 

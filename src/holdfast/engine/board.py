@@ -7,17 +7,17 @@ about to do right now is progress, which is told elsewhere and may be lost.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from holdfast.domain.model import CheckResult, TaskSpec
 from holdfast.domain.ports import Usage
 from holdfast.domain.tiers import tier_of
 from holdfast.engine.rows import decode, need, outcome_of, spent_by
+from holdfast.frozen import frozen
 from holdfast.store import Row, Tx
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TaskLine:
     """One task with its newest attempt. Spend and time are of all its attempts together.
 
@@ -45,7 +45,7 @@ class TaskLine:
     blocked_by: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PlanLine:
     id: int
     revision: int
@@ -54,7 +54,7 @@ class PlanLine:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Board:
     """A goal with its plans and tasks, in plan order. `seq` is the log's end when it was read."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -11,11 +10,12 @@ import msgspec
 from holdfast.domain.model import Outcome
 from holdfast.domain.ports import Usage
 from holdfast.engine.rows import need, outcome_of, spec_of, spent_by
+from holdfast.frozen import frozen
 from holdfast.store import Row, Tx
 from holdfast.trace.events import readable
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Outlook:
     """What can still happen to a goal by itself.
 
@@ -28,7 +28,7 @@ class Outlook:
     waiting: tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Neighbour:
     """Another task, seen from one task: `kind` is the link, or `plan` for a mere neighbour.
 

@@ -7,7 +7,6 @@ and a page whose plan has changed since is stale, which shows but never hides it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from holdfast.context.steer import TASK, Steer, named
 from holdfast.domain.model import Claim, Fence, Outcome
 from holdfast.engine.rows import budget_of, encode, need, spec_of
 from holdfast.errors import Refused, Stale
+from holdfast.frozen import frozen
 from holdfast.store import Row, Tx
 
 INDEX = "INDEX.md"
@@ -22,7 +22,7 @@ INDEX_BYTES_MAX = 100_000
 SOURCE_CHARS_MAX = 500
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class IndexPage:
     """One version of a goal's INDEX.md. Version 0 is the page nobody has written yet."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.adapters.repository import Repository
@@ -18,6 +17,7 @@ from holdfast.agent.briefing import Conflict
 from holdfast.domain.model import Claim, Outcome, TaskSpec
 from holdfast.engine.rows import need, outcome_of, spec_of
 from holdfast.errors import NotFound, Refused
+from holdfast.frozen import frozen
 from holdfast.store import Tx
 from holdfast.worker.workshop import Workshop
 
@@ -25,7 +25,7 @@ SIDE_CHARS_MAX = 3000
 _TRAILER = re.compile(r"^Holdfast-Attempt: (\d+)\.\d+$", re.MULTILINE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Base:
     """What a take begins from; `repository` holds the objects of its `tree`."""
 

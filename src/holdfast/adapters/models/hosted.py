@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Unpack
@@ -29,11 +28,12 @@ from holdfast.adapters.models.direct import DirectModel
 from holdfast.adapters.models.hosts import Endpoint
 from holdfast.adapters.models.prices import Given
 from holdfast.errors import Refused
+from holdfast.frozen import frozen
 
 Close = Callable[[], Awaitable[None]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Place:
     """Where a provider is reached: `key` and `url` of its `Endpoint`, and what else it reads."""
 

@@ -8,15 +8,15 @@ or key that no request could carry is refused here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Literal
 from urllib.parse import urlsplit
 
 from holdfast.errors import Refused
+from holdfast.frozen import frozen
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Host:
     """A row: of `keys` the first that is set is the key, `address` names another server.
 
@@ -31,7 +31,7 @@ class Host:
     public: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Endpoint:
     """A row read from an environment; an empty `url` is the SDK's own, an empty `key` none."""
 

@@ -12,7 +12,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
@@ -20,13 +20,14 @@ from typing import Any, TypedDict
 
 from holdfast.domain.ports import Usage
 from holdfast.errors import Refused
+from holdfast.frozen import frozen
 
 # US dollars per million tokens to 10⁻⁹ US dollars per token.
 _NUSD_PER_TOKEN = Decimal(1000)
 _DATED = re.compile(r"[-@]20\d\d-?[01]\d-?[0-3]\d$")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Price:
     """US dollars per million tokens. `usd_cached` is for input read from a prompt cache,
     `usd_written` for input written to one.

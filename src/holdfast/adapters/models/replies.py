@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from holdfast.adapters.models import failures
 from holdfast.adapters.models.prices import Price, cost_nusd
 from holdfast.context.tokens import estimate_tokens
 from holdfast.domain.ports import FinishReason, ModelReply, ModelRequest, ToolCall, Usage
+from holdfast.frozen import frozen
 
 TOKENS_MAX = 10**9  # of one call: a thousand times the largest window there is
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Draft:
     """A decoded reply before it is sealed. A count is None when the provider did not send it.
 

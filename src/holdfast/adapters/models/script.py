@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,6 +35,7 @@ import msgspec
 from holdfast.adapters.models.replies import canonical_json
 from holdfast.context.tokens import count_tokens
 from holdfast.errors import Refused
+from holdfast.frozen import frozen
 
 ReplyFinish = Literal["", "stop", "length", "tool_calls", "content_filter"]
 
@@ -108,7 +108,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     api_key: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Cue:
     """Where a conversation stands in the script. `reply` is None when the script has run off."""
 

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from holdfast.adapters.tools.paths import Refusal
+from holdfast.frozen import frozen
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NEAREST_LINES_MAX = 20_000
 _SHOWN_LINES = 6
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Block:
     """Replace `search` by `replace`. `line` (from 1) says where, when a diff says it; else 0."""
 
@@ -30,7 +30,7 @@ class Block:
     line: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Edited:
     """The edited text. `already` is true when every block was there before."""
 

@@ -9,18 +9,19 @@ import asyncio
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from holdfast.adapters.capture import Redact
 from holdfast.adapters.tools.paths import Refusal
 from holdfast.domain.ports import Observation, ObservationError, ToolSpec, Workspace
+from holdfast.frozen import frozen
 
 _MARK = re.compile(r"\[redacted:[^\]\n]*\]")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Limits:
     """`file_bytes_max` bounds files read and written, `output_bytes_max` what a model is shown."""
 
@@ -30,7 +31,7 @@ class Limits:
     command_s: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Answer:
     """A success before it is an observation; `output` is redacted already."""
 

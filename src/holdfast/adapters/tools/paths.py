@@ -17,10 +17,10 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.adapters.sandbox import WORKSPACE
+from holdfast.frozen import frozen
 
 _LINKS_MAX = 40
 _DEPTH_MAX = 64
@@ -37,7 +37,7 @@ class Refusal(Exception):
         self.code, self.message = code, message
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Place:
     """A name in an open directory. `name` is `.` for the directory itself."""
 
@@ -196,7 +196,7 @@ def write_bytes(at: Place, data: bytes) -> None:
         raise
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Entry:
     """One directory entry met by `walk`. `kind` is file type bits, `target` that of a link."""
 
