@@ -66,6 +66,11 @@ class Job:
         """What the model is told about each tool, by its name."""
         return {spec.name: spec for spec in self.bundle.tools}
 
+    @cached_property
+    def who(self) -> tuple[int, str, str]:
+        """The goal, the task and the attempt, as progress names them."""
+        return self.fence.goal, self.bundle.task.label, self.fence.session
+
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A recorded reply with what it was understood to ask for."""
@@ -458,15 +463,9 @@ def _signature(actions: Actions) -> str:
 
 def _progress(job: Job, kind: str, text: str, key: str = "") -> Progress:
     """Progress of this attempt; the key of a step within a turn begins with the turn."""
+    goal, task, attempt = job.who
     number = key.partition("/")[0].removeprefix("t")
-    return Progress(
-        kind=kind,
-        goal=job.fence.goal,
-        task=job.bundle.task.label,
-        text=text,
-        attempt=job.fence.session,
-        turn=int(number) if number.isdigit() else 0,
-    )
+    return Progress(kind, goal, task, text, attempt, int(number) if number.isdigit() else 0)
 
 
 def _gist(said: Reply) -> str:

@@ -105,11 +105,12 @@ def step(tx: Tx, fence: Fence, writes: Sequence[Write]) -> None:
     call = _account(tx, fence, writes)
     if call is not None:
         _afford(tx, fence, call)
+    where = {"task": fence.task, "take": fence.take, "attempt": fence.attempt}
     for write in writes:
         if isinstance(write, Record):
             record(tx, fence, write.kind, write.body)
         else:
-            _write(tx, fence, write)
+            _write(tx, fence, write, where)
 
 
 def record(tx: Tx, fence: Fence, kind: str, body: bytes) -> None:
@@ -201,17 +202,12 @@ def _afford(tx: Tx, fence: Fence, call: Intend | Redo) -> None:
         decide.reserve(budget_of(goal), spent, tokens, nusd)
 
 
-def _write(tx: Tx, fence: Fence, write: Intend | Redo | Lose | Done | Born) -> None:
-    """Write one step's row and the event that says so."""
-    name = write.step
-    place = {
-        "task": fence.task,
-        "take": fence.take,
-        "attempt": fence.attempt,
-        "key": name.key,
-        "generation": name.generation,
-    }
-    move = _MOVES[type(write)]
+def _write(
+    tx: Tx, fence: Fence, write: Intend | Redo | Lose | Done | Born, where: dict[str, Any]
+) -> None:
+    """Write one step's row and the event that says so; `where` names task, take and attempt."""
+    name, move = write.step, _MOVES[type(write)]
+    place = {**where, "key": name.key, "generation": name.generation}
     transition(
         tx,
         "step",

@@ -88,7 +88,7 @@ class Busy(Exception):
 class _Job(Generic[T]):
     """One unit of work: filled by whoever leads the commit, heard by whoever brought it."""
 
-    __slots__ = ("done", "error", "future", "leads", "loop", "result", "work")
+    __slots__ = ("done", "error", "future", "leads", "result", "work")
 
     def __init__(self, work: Callable[[Tx], T], future: asyncio.Future[T] | None = None) -> None:
         self.work = work
@@ -96,7 +96,6 @@ class _Job(Generic[T]):
         self.error: BaseException | None = None
         self.leads = False
         self.future = future
-        self.loop = future.get_loop() if future is not None else None
         self.done: threading.Event | None = None  # a thread that waits for the commit of another
 
 
@@ -363,19 +362,20 @@ def _file_at(path: str) -> tuple[int, int] | None:
 
 def _tell(batch: list[_Job[Any]]) -> None:
     """Wake everyone whose job this commit held: one call into each event loop, not one a job."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Job[Any]]] = {}
+    here = _running_loop()
+    elsewhere: dict[asyncio.AbstractEventLoop, list[_Job[Any]]] = {}
     for job in batch:
-        if job.loop is not None:
-            by_loop.setdefault(job.loop, []).append(job)
+        if job.future is not None:
+            loop = job.future.get_loop()
+            if loop is here:
+                _resolve(job)
+            else:
+                elsewhere.setdefault(loop, []).append(job)
         elif job.done is not None and not job.leads:
             job.done.set()
-    here = _running_loop()
-    for loop, jobs in by_loop.items():
-        if loop is here:
-            _resolve(jobs)
-            continue
+    for loop, jobs in elsewhere.items():
         try:
-            loop.call_soon_threadsafe(_resolve, jobs)
+            loop.call_soon_threadsafe(_resolve, *jobs)
         except RuntimeError:
             continue  # the loop ended while we committed: nobody is left to hear it
 
@@ -387,7 +387,7 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-def _resolve(jobs: list[_Job[Any]]) -> None:
+def _resolve(*jobs: _Job[Any]) -> None:
     for job in jobs:
         assert job.future is not None
         if job.future.done():
