@@ -1,12 +1,12 @@
 """`@frozen`: a frozen dataclass whose fields are given by name, and that is cheap to define.
 
-For one the standard decorator compiles six methods, a third of a millisecond: with ninety classes
-that was a tenth of every start and of every recovery. Here it compiles `__init__` alone, and the
-others are these, shared by all. To `fields`, `replace`, `asdict`, `field(compare=False)` and
-msgspec such a class is a dataclass like any other.
+For one the standard decorator writes six methods as source and compiles each, half a millisecond:
+with sixty classes a tenth of every start and of every recovery. Here all classes share these, and
+none is compiled. To `fields`, `replace`, `asdict`, `field(compare=False)` and msgspec such a class
+is a dataclass like any other.
 
-Invariants: a field is set once, by `__init__`, and nothing else ever is; equal values are of one
-class and have equal hashes. A frozen class inherits from frozen ones only.
+Invariants: nothing is set after `__init__`; equal values are of one class and have equal hashes. A
+frozen class inherits from frozen ones only.
 """
 
 from __future__ import annotations
@@ -20,33 +20,52 @@ T = TypeVar("T")
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
     """Make a class a frozen dataclass; see the module."""
-    made: Any = dataclass(kw_only=True, eq=False, repr=False)(cls)
-    made.__setattr__, made.__delattr__ = _set_once, _never_deleted
-    made.__eq__, made.__hash__ = _equal, _hash
-    made.__repr__ = _shown
-    made.__post_init__ = _filled  # set too late for `__init__` to call it: it is for msgspec
-    made.__frozen_defaults__ = [
-        (f.name, f.default) for f in fields(made) if f.default is not MISSING
+    made: Any = dataclass(kw_only=True, init=False, eq=False, repr=False)(cls)
+    own = fields(made)
+    made.__frozen_names__ = frozenset(each.name for each in own)
+    made.__frozen_compared__ = [each.name for each in own if each.compare]
+    made.__frozen_values__ = {f.name: f.default for f in own if f.default is not MISSING}
+    made.__frozen_makers__ = [
+        (f.name, f.default_factory) for f in own if f.default_factory is not MISSING
     ]
+    made.__init__, made.__post_init__ = _filled, _completed
+    made.__setattr__, made.__delattr__ = _never_set, _never_deleted
+    made.__eq__, made.__hash__, made.__repr__ = _equal, _hash, _shown
     return cls
 
 
-def _set_once(self: Any, name: str, value: object) -> None:
-    values = self.__dict__
-    if name in values or name not in self.__dataclass_fields__:
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
-    values[name] = value
+def _filled(self: Any, /, **values: Any) -> None:
+    own = self.__dict__
+    own.update(self.__frozen_values__, **values)
+    for name, make in self.__frozen_makers__:
+        if name not in values:
+            own[name] = make()
+    if own.keys() != self.__frozen_names__:
+        lacking = ", ".join(sorted(self.__frozen_names__ - own.keys()))
+        unknown = ", ".join(sorted(own.keys() - self.__frozen_names__))
+        raise TypeError(
+            f"{type(self).__qualname__}() lacks {lacking or 'nothing'}; unknown: {unknown or 'none'}"
+        )
 
 
-def _filled(self: Any) -> None:
-    """msgspec leaves what it did not read to the defaults of the class, which is not set."""
-    values = self.__dict__
-    for name, default in self.__frozen_defaults__:
-        values.setdefault(name, default)
+def _completed(self: Any) -> None:
+    """msgspec sets what it reads, and leaves to the class what has a plain default."""
+    own = self.__dict__
+    for name, value in self.__frozen_values__.items():
+        own.setdefault(name, value)
+
+
+def _never_set(self: Any, name: str, value: object) -> NoReturn:
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
 def _never_deleted(self: Any, name: str) -> NoReturn:
     raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+def _compared(self: Any) -> list[object]:
+    own = self.__dict__
+    return [own[name] for name in self.__frozen_compared__]
 
 
 def _equal(self: Any, other: object) -> bool:
@@ -54,11 +73,7 @@ def _equal(self: Any, other: object) -> bool:
 
 
 def _hash(self: Any) -> int:
-    return hash(_compared(self))
-
-
-def _compared(self: Any) -> tuple[object, ...]:
-    return tuple(getattr(self, each.name) for each in fields(self) if each.compare)
+    return hash(tuple(_compared(self)))
 
 
 def _shown(self: Any) -> str:
