@@ -41,11 +41,8 @@ def _filled(self: Any, /, **values: Any) -> None:
         if name not in values:
             own[name] = make()
     if own.keys() != self.__frozen_names__:
-        lacking = ", ".join(sorted(self.__frozen_names__ - own.keys()))
-        unknown = ", ".join(sorted(own.keys() - self.__frozen_names__))
-        raise TypeError(
-            f"{type(self).__qualname__}() lacks {lacking or 'nothing'}; unknown: {unknown or 'none'}"
-        )
+        wrong = ", ".join(sorted(own.keys() ^ self.__frozen_names__))
+        raise TypeError(f"{type(self).__qualname__}() lacks, or does not know: {wrong}")
 
 
 def _completed(self: Any) -> None:
