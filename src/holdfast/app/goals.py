@@ -39,6 +39,7 @@ from holdfast.domain.ports import Progress, Usage
 from holdfast.domain.tiers import with_limits
 from holdfast.engine import pause, replace_plan, resume, submit
 from holdfast.engine.outlook import goal_result
+from holdfast.engine.rows import need
 from holdfast.engine.undo import undo_due
 from holdfast.errors import HoldfastError, NotFound, Refused, Unavailable
 from holdfast.frozen import frozen
@@ -221,7 +222,7 @@ def work(app: App, goal: int, *, resumed: bool) -> dict[str, Any]:
         _ = app.wall  # it is asked for before anything is claimed
     if resumed:
         app.engine.call(resume, goal)
-        if app.engine.read(goal_result, goal)["state"] not in ("complete", "dropped"):
+        if app.engine.read(need, "goal", id=goal)["state"] not in ("complete", "dropped"):
             note(app, f"goal {goal} goes on")
     line = LifeLine(app.home, app.worker)
     try:
