@@ -605,9 +605,14 @@ def test_a_git_directory_half_made_is_made_whole(user: Path, tmp_path: Path, nam
 def test_a_git_directory_that_stands_is_left_as_it_is(user: Path, tmp_path: Path) -> None:
     """Another's git may be reading it: an owner that was stopped, say, and not killed."""
     workspace = opened(user, tmp_path)
-    before = [(workspace.git_dir / name).stat() for name in PRIVATE]
+
+    def written() -> list[tuple[int, int]]:
+        found = [(workspace.git_dir / name).stat() for name in PRIVATE]
+        return [(one.st_ino, one.st_ctime_ns) for one in found]
+
+    before = written()
     opened(user, tmp_path)
-    assert [(workspace.git_dir / name).stat() for name in PRIVATE] == before
+    assert written() == before
 
 
 KILLED = """
