@@ -51,8 +51,9 @@ def test_what_only_resembles_a_format_survives(reason: str) -> None:
 
 def test_every_head_is_looked_for_where_a_key_can_be() -> None:
     tails = {row.reason: row.tail for row in FORMATS}
-    for _, wide, heads in _hints():
+    for hint, wide, heads in _hints():
         for head, reason in heads:
+            assert hint in head
             least = len(head) + _parser.parse(tails[reason]).getwidth()[0]
             assert wide or max(least, len(head)) >= FORMAT_CHARS_MIN, head
             words = _long_words(f"({head:a<{FORMAT_CHARS_MIN}})")

@@ -43,8 +43,8 @@ SHORT_CHARS = 40
 Suspicion = Literal["strong", "weak", "none"]
 _Hint = tuple[str, bool, tuple[tuple[str, str], ...]]
 
-# Keys that begin so, or with a blank, need no long word; all others are one of these signs.
-_SHORT = ("://", "-----BEGIN", "xox", "SecretAccessKey", "secretAccessKey")
+# What is part of keys that need no long word; in the others all signs are of `_APART`.
+_SHORT = ("://", "-----BEGIN", "xox", "ecretAccessKey", "earer ", "EARER ", "asic ")
 _APART = bytes(
     byte if byte > 127 or chr(byte).isalnum() or chr(byte) in "_-+/=.:%~" else 32
     for byte in range(256)
@@ -233,16 +233,15 @@ def _wide_hints() -> tuple[_Hint, ...]:
 
 @cache
 def _hints() -> tuple[_Hint, ...]:
-    """In the table's order what to search for, where, and the heads that begin so.
+    """In the table's order what to search for, where, and the heads that hold it.
 
     What is wide is searched in the text, the rest in its long words.
     """
     hints: list[_Hint] = []
     for row in FORMATS:
         heads = [head.replace("␣", " ") for head in row.heads.split()]
-        for hint, same in groupby(heads, lambda head: next(filter(head.startswith, _SHORT), head)):
-            wide = hint in _SHORT or " " in hint
-            hints.append((hint, wide, tuple((head, row.reason) for head in same)))
+        for hint, same in groupby(heads, lambda one: next((h for h in _SHORT if h in one), one)):
+            hints.append((hint, hint in _SHORT, tuple((head, row.reason) for head in same)))
     return tuple(hints)
 
 
