@@ -114,16 +114,21 @@ class Git:
         """Exit status, standard output and standard error."""
         index = {"GIT_INDEX_FILE": str(self.index)} if self.index is not None else {}
         try:
-            done = subprocess.run(  # noqa: S603  arguments are a list; nothing is a shell's
-                self._line(arguments),
-                input=stdin,
-                capture_output=True,
-                env={**_ENVIRONMENT, **index, **(environment or {})},
-                cwd=self.work_tree or "/",
-                timeout=_TIMEOUT_S,
-                pass_fds=self.held,
-                check=False,
-            )
+            # Not through a pipe: a thread waits for the interpreter at each piece that it reads.
+            with open(os.memfd_create("git"), "w+b") as output:
+                done = subprocess.run(  # noqa: S603  arguments are a list; nothing is a shell's
+                    self._line(arguments),
+                    input=stdin,
+                    stdout=output,
+                    stderr=subprocess.PIPE,
+                    env={**_ENVIRONMENT, **index, **(environment or {})},
+                    cwd=self.work_tree or "/",
+                    timeout=_TIMEOUT_S,
+                    pass_fds=self.held,
+                    check=False,
+                )
+                output.seek(0)
+                found = output.read()
         except FileNotFoundError as error:
             raise Unavailable("git is not installed", hint="apt-get install git") from error
         except subprocess.TimeoutExpired as error:
@@ -131,7 +136,7 @@ class Git:
         said = done.stderr.decode(errors="replace")
         if done.returncode not in ok:
             raise GitFailed(arguments, said)
-        return done.returncode, done.stdout, said
+        return done.returncode, found, said
 
     def beginning(self, *arguments: str, bytes_max: int) -> tuple[bytes, bool]:
         """At most `bytes_max` bytes of standard output, and whether that is all of it.

@@ -167,7 +167,8 @@ class Repository:
 
     def contents(self, blobs: Sequence[str]) -> list[bytes]:
         """The bytes of many blobs from one git process, in the order asked for."""
-        answer = self._git.run("cat-file", "--batch", stdin="\n".join([*blobs, ""]).encode())
+        asked = "\n".join([*blobs, ""]).encode()
+        answer = self._git.run("cat-file", "--batch", "--buffer", stdin=asked)
         found, at = [], 0
         for blob in blobs:
             line, _, _ = answer[at : at + 256].partition(b"\n")
