@@ -19,11 +19,11 @@ TABLES: set[str] = {"lang/table.py"}
 
 # Lines of each package (decision 16), near what it has: to grow past it is to decide so.
 LINES_MAX = {
-    "adapters": 6_350,
+    "adapters": 6_360,
     "agent": 3_750,
     "app": 1_300,
     "cli": 3_450,
-    "context": 2_130,
+    "context": 2_145,
     "domain": 1_500,
     "engine": 3_050,
     "lang": 13_400,
