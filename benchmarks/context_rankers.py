@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from common import PEER_PYTHON
-from holdfast.context.codemap import Facts, scan
+from holdfast.context.codemap import Facts, defines
 from holdfast.context.words import tokens
 
 _WORD = re.compile(r"[a-z0-9_]+")
@@ -116,7 +116,7 @@ class Peer:
 
 @lru_cache(maxsize=100_000)
 def _scan(path: str, text: str) -> Facts:
-    return scan(path, text, tokens(text))
+    return Facts(defines=defines(path, text), mentions=tokens(text))
 
 
 @lru_cache(maxsize=100_000)

@@ -3,9 +3,8 @@
 import pytest
 
 from holdfast.context import codemap
-from holdfast.context.codemap import outline, scan
+from holdfast.context.codemap import defines, outline
 from holdfast.context.grammars import definitions
-from holdfast.context.words import tokens
 
 SOURCES = {
     "a.go": (
@@ -64,11 +63,11 @@ def test_the_map_reads_methods_that_a_regular_expression_does_not_see(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text, _ = SOURCES["a.ts"]
-    assert "acquire" in scan("a.ts", text, tokens(text)).defines
+    assert "acquire" in defines("a.ts", text)
     assert "2:   acquire(): number" in outline("a.ts", text)
     monkeypatch.setattr(codemap, "definitions", lambda path, text: None)
-    assert "acquire" not in scan("a.ts", text, tokens(text)).defines, "as without the extra"
-    assert "Pool" in scan("a.ts", text, tokens(text)).defines
+    assert "acquire" not in defines("a.ts", text), "as without the extra"
+    assert "Pool" in defines("a.ts", text)
     assert "1: export class Pool" in outline("a.ts", text)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from context_world import world
 from holdfast.adapters.repository import Repository
-from holdfast.context.codemap import Facts, build, relevant
+from holdfast.context.codemap import build, relevant
 from holdfast.context.history import (
     FILES_MAX,
     Change,
@@ -93,7 +93,7 @@ def test_a_sweeping_commit_is_no_evidence(files: int, counts: bool) -> None:
 
 
 def test_what_history_says_of_files_that_are_gone_shows_nothing() -> None:
-    code = build([("lease.py", "b", Facts(defines=(), mentions={}))])
+    code = build([("lease.py", "b")], {"b": ()}, [])
     found = relevant(
         code, {}, "colour of a lease", changed=by_history(changes(TOLD), "lease colour")
     )

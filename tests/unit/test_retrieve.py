@@ -15,7 +15,7 @@ from context_world import World, passed, task, world
 from holdfast.context import retrieve, words
 from holdfast.context.retrieve import (
     add_document,
-    add_file,
+    add_files,
     best,
     bm25,
     diverse,
@@ -180,10 +180,10 @@ def test_own_documents_can_be_left_out_and_a_source_is_indexed_once(w: World) ->
 
 def test_files_are_scored_within_their_tree_and_old_versions_do_not_count(w: World) -> None:
     for blob, text in (("new", "pool socket"), ("other", "colour"), ("third", "socket")):
-        w.engine.call(add_file, blob, text, length=len(text.split()))
+        w.engine.call(add_files, [(blob, text, len(text.split()), b"-")])
     before = w.engine.read(search_files, "socket pool", among={"new", "other", "third"})
     for number in range(30):
-        w.engine.call(add_file, f"old{number}", "pool", length=1)
+        w.engine.call(add_files, [(f"old{number}", "pool", 1, b"-")])
     after = w.engine.read(search_files, "socket pool", among={"new", "other", "third"})
     assert after == before
     assert [blob for blob, _ in best(after)] == ["new", "third"]
@@ -192,7 +192,7 @@ def test_files_are_scored_within_their_tree_and_old_versions_do_not_count(w: Wor
 
 def test_what_a_query_begins_with_and_repeats_counts_more(w: World) -> None:
     for blob, text in (("a", "pool"), ("b", "socket"), ("c", "other")):
-        w.engine.call(add_file, blob, text, length=len(text.split()))
+        w.engine.call(add_files, [(blob, text, len(text.split()), b"-")])
 
     def order(query: str) -> list[str]:
         return [b for b, _ in best(w.engine.read(search_files, query, among={"a", "b", "c"}))]

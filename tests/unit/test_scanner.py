@@ -9,20 +9,20 @@ import pytest
 
 from holdfast.adapters import scanner
 from holdfast.adapters.scanner import CHILD_CHARS_MIN, Scanner
-from holdfast.context.codemap import Scanned
+from holdfast.context.codemap import File, Scanned
 from holdfast.context.codemap import scanned as scanned_with
 from holdfast.context.words import Cuts
 
-FILES = [
-    ("a.py", "def add_item(x):\n    return total_price(x)\n"),
-    ("b.rs", "pub fn serve() {}\n"),
-    ("c.txt", "数据库 naïve\ud7ff"),
-    ("d.py", ""),
+FILES: list[File] = [
+    ("a.py", "def add_item(x):\n    return total_price(x)\n", None),
+    ("b.rs", "pub fn serve() {}\n", ("serve", "$served")),
+    ("c.txt", "数据库 naïve\ud7ff", ("数据库x",)),
+    ("d.py", "", ()),
 ]
-LARGE = [("large.py", "x = 1\n" * (CHILD_CHARS_MIN // 6 + 1))]
+LARGE: list[File] = [("large.py", "x = 1\n" * (CHILD_CHARS_MIN // 6 + 1), None)]
 
 
-def scanned(files: list[tuple[str, str]]) -> list[Scanned]:
+def scanned(files: list[File]) -> list[Scanned]:
     return scanned_with(files, Cuts())
 
 

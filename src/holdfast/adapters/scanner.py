@@ -9,6 +9,7 @@ asked here where the child cannot be started or dies.
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,27 +17,27 @@ from typing import IO
 
 import msgspec
 
-from holdfast.context.codemap import Scanned, scanned
+from holdfast.context.codemap import File, Scanned, scanned
 from holdfast.context.words import Cuts
 
 CHILD_CHARS_MIN = 1_000_000  # less is scanned before a child has begun
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from holdfast.adapters.scanner import main; main()"
 _HEAD_BYTES = 8
-_FILES = msgspec.msgpack.Decoder(list[tuple[str, str]])
+_FILES = msgspec.msgpack.Decoder(list[File])
 _FOUND = msgspec.msgpack.Decoder(list[Scanned])
 
 
 class Scanner:
-    """Asked for files given as (path, redacted text), answers what each holds. For one thread."""
+    """Asked for files with redacted texts, answers what each holds. For one thread."""
 
     def __init__(self) -> None:
         self._chars = 0
         self._cuts = Cuts()
         self._child: subprocess.Popen[bytes] | None = None
 
-    def __call__(self, files: Sequence[tuple[str, str]]) -> list[Scanned]:
+    def __call__(self, files: Sequence[File]) -> list[Scanned]:
         try:
-            self._chars += sum(len(text) for _, text in files)
+            self._chars += sum(len(text) for _, text, _ in files)
             if self._child is None and self._chars >= CHILD_CHARS_MIN:
                 self._child = _start()
             if self._child is not None:
@@ -54,6 +55,7 @@ class Scanner:
 def main() -> None:
     """The child: a frame of files in, a frame of what they hold out, until the pipe ends."""
     gc.disable()  # nothing that it makes holds itself
+    os.nice(2)  # where cores are few the first process goes first: all waits for it
     cuts = Cuts()
     while (frame := _receive(sys.stdin.buffer)) is not None:
         _send(sys.stdout.buffer, msgspec.msgpack.encode(scanned(_FILES.decode(frame), cuts)))
@@ -67,10 +69,11 @@ def _start() -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        pipesize=1_048_576,  # all that Linux allows: a thread waits at each piece that it reads
     )
 
 
-def _asked(child: subprocess.Popen[bytes], files: Sequence[tuple[str, str]]) -> list[Scanned]:
+def _asked(child: subprocess.Popen[bytes], files: Sequence[File]) -> list[Scanned]:
     assert child.stdin is not None
     assert child.stdout is not None
     _send(child.stdin, msgspec.msgpack.encode(files))

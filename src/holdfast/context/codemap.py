@@ -19,6 +19,7 @@ from dataclasses import field
 from itertools import chain
 from math import sqrt
 from struct import iter_unpack, pack
+from typing import TypeVar
 from zlib import crc32
 
 import msgspec
@@ -38,7 +39,7 @@ PRECISION = 1e-4
 PUSHES_MAX = 5_000
 CALLERS_WEIGHT = 0.4
 OUTLINE_LINES_MAX = 12
-SCANNING = 2  # to count up where `scan` finds other facts than before: they are kept, and maps
+SCANNING = 3  # to count up where `scanned` finds other facts than before: they are kept, and maps
 DEFINING = 2  # to count up where `defining` finds other lines than before: they are kept
 # Weights of the five rankings, set on the training half of benchmarks/context.py.
 CONTENT_WEIGHT, PATH_WEIGHT, NAMES_WEIGHT, GRAPH_WEIGHT, HISTORY_WEIGHT = 1.0, 0.5, 0.2, 0.1, 0.5
@@ -52,12 +53,23 @@ _OTHER = re.compile(
 
 
 @frozen
-class Facts:
-    """What one file defines, and how often it mentions each word, most of which are names."""
+class Defined:
+    """What one file defines: of its facts that which a map needs first."""
 
     defines: tuple[str, ...]
-    mentions: dict[str, int]
     scanning: int = field(default=0, compare=False)  # 0: before it was told, or nobody's
+
+
+@frozen
+class Facts(Defined):
+    """Also how often it mentions each word, and the roots of what it defines, by spaces."""
+
+    mentions: dict[str, int]
+    roots: str = ""
+
+
+D = TypeVar("D", Defined, Facts)
+File = tuple[str, str, tuple[str, ...] | None]  # path, text, what it defines where that is known
 
 
 @frozen
@@ -114,8 +126,8 @@ class CodeMap:
         return iter_unpack("<Id", self.links[number])  # a file's number and its share
 
 
-def scan(path: str, text: str, counted: dict[str, int]) -> Facts:
-    """The facts of one file with its counted tokens."""
+def defines(path: str, text: str) -> tuple[str, ...]:
+    """The names that a file defines, sorted; without those of one or two letters."""
     found: Iterable[str]
     if path.endswith(PYTHON):
         found = defined(text)
@@ -123,60 +135,61 @@ def scan(path: str, text: str, counted: dict[str, int]) -> Facts:
         found = [name for _, name in parsed]
     else:
         found = _OTHER.findall("\n" + text)
-    defines = tuple(sorted({name for name in found if len(name) > 2}))
-    return Facts(defines=defines, mentions=counted, scanning=SCANNING)
+    return tuple(sorted({name for name in found if len(name) > 2}))
 
 
-def scanned(files: Iterable[tuple[str, str]], cuts: Cuts) -> list[Scanned]:
-    """What files hold that are given as (path, text), in their order."""
+def scanned(files: Iterable[File], cuts: Cuts) -> list[Scanned]:
+    """What files hold, in their order."""
     found = []
-    for path, text in files:
+    for path, text, known in files:
+        names = defines(path, text) if known is None else known
         counted = tokens(text)
         said = weighed(counted, cuts)
-        facts = encode_facts(scan(path, text, counted))
-        found.append(Scanned(facts=facts, terms=" ".join(said), length=len(said)))
+        roots = " ".join(_roots(" ".join(names), cuts))
+        facts = Facts(defines=names, mentions=counted, roots=roots, scanning=SCANNING)
+        found.append(Scanned(facts=encode_facts(facts), terms=" ".join(said), length=len(said)))
     return found
 
 
-def named(facts: Facts) -> list[str]:
-    """The roots of what a file defines, as `build` wants them."""
-    return _roots(" ".join(facts.defines))
-
-
 def build(
-    files: Iterable[tuple[str, str, Facts]], names: Mapping[str, list[str]] | None = None
+    files: Iterable[tuple[str, str]],
+    defined: Mapping[str, Sequence[str]],
+    scanned: Iterable[tuple[str, Facts]],
 ) -> CodeMap:
-    """The graph of a tree's files given as (path, blob, facts), in any order.
+    """The graph of a tree's files given as (path, blob), in any order.
 
-    `names` of every blob, if they were `named` before: all else has to wait for the last file.
+    By blob come the names that each defines, and all facts: a reader of a tree waits for these, so
+    they are taken one by one, and none is kept. A file without them leads nowhere.
     """
     ordered = sorted(files, key=lambda file: file[0])
-    known = names or {blob: named(facts) for _, blob, facts in ordered}
+    numbers: defaultdict[str, list[int]] = defaultdict(list)  # of files alike: copies say the same
     definers: defaultdict[str, list[int]] = defaultdict(list)
-    for number, (_, _, facts) in enumerate(ordered):
-        for name in facts.defines:
+    for number, (_, blob) in enumerate(ordered):
+        numbers[blob].append(number)
+        for name in defined[blob]:
             definers[name].append(number)
     useful = {
         name: (_telling(name) / len(found), found)
         for name, found in definers.items()
         if len(found) <= DEFINERS_MAX
     }
-    told = {blob: facts.mentions for _, blob, facts in ordered}  # a copied file says the same
-    ahead = {blob: _forward(mentions, useful) for blob, mentions in told.items()}
-    leads = [
-        [link for link in ahead[blob] if link[0] != number][:LINKS_PER_FILE_MAX]
-        for number, (_, blob, _) in enumerate(ordered)
-    ]
-    both = [defaultdict(float, found) for found in leads]
-    for number, found in enumerate(leads):
-        for target, weight in found:
-            both[target][number] += weight * CALLERS_WEIGHT
+    links: list[dict[int, float]] = [{} for _ in ordered]
+    roots = {}
+    for blob, facts in scanned:
+        roots[blob] = facts.roots
+        ahead = _forward(facts.mentions, useful)
+        for number in numbers[blob]:
+            others = [link for link in ahead if link[0] != number]
+            for target, weight in others[:LINKS_PER_FILE_MAX]:
+                links[number][target] = links[number].get(target, 0.0) + weight
+                called = links[target].get(number, 0.0)
+                links[target][number] = called + weight * CALLERS_WEIGHT
     return CodeMap(
-        paths=tuple(path for path, _, _ in ordered),
-        blobs=tuple(blob for _, blob, _ in ordered),
-        links=tuple(_shares(_strongest(found)) for found in both),
-        path=_words(_roots(path) for path, _, _ in ordered),
-        names=_words(known[blob] for _, blob, _ in ordered),
+        paths=tuple(path for path, _ in ordered),
+        blobs=tuple(blob for _, blob in ordered),
+        links=tuple(_shares(_strongest(found)) for found in links),
+        path=_words(_roots(path) for path, _ in ordered),
+        names=_words(roots.get(blob, "").split() for _, blob in ordered),
         scanning=SCANNING,
     )
 
@@ -304,9 +317,9 @@ def encode_facts(facts: Facts) -> bytes:
     return msgspec.msgpack.encode(facts)
 
 
-def decode_facts(content: bytes) -> Facts | None:
-    """Facts; None for what another way of scanning found."""
-    facts = msgspec.msgpack.decode(content, type=Facts)
+def decode_facts(content: bytes, part: type[D]) -> D | None:
+    """Facts, or that part of them; None for what another way of scanning found."""
+    facts = msgspec.msgpack.decode(content, type=part)
     return facts if facts.scanning == SCANNING else None
 
 
@@ -338,8 +351,8 @@ def _parts(facts: bytes) -> dict[str, msgspec.Raw]:
     return msgspec.msgpack.decode(facts, type=dict[str, msgspec.Raw])
 
 
-def _roots(text: str) -> list[str]:
-    return [root(term) for term in terms(text)]
+def _roots(text: str, cuts: Cuts | None = None) -> list[str]:
+    return [root(term) for term in terms(text, cuts)]
 
 
 def _words(texts: Iterable[list[str]]) -> Words:
@@ -383,12 +396,12 @@ def _forward(
     mentions: Mapping[str, int], useful: Mapping[str, tuple[float, list[int]]]
 ) -> list[tuple[int, float]]:
     """The files that names lead to most; one more than are kept, since a file finds itself."""
-    found: defaultdict[int, float] = defaultdict(float)
+    found: dict[int, float] = {}
     for name in filter(useful.__contains__, mentions):
         telling, targets = useful[name]
         share = sqrt(mentions[name]) * telling
-        for target in targets:
-            found[target] += share
+        for target in targets:  # most are new, which takes a defaultdict three times as long
+            found[target] = found.get(target, 0.0) + share
     return _strongest(found, LINKS_PER_FILE_MAX + 1)
 
 

@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+import msgspec
+
 from holdfast.context.words import forms, root, terms, tokens, weighed
 from holdfast.frozen import frozen
 
@@ -72,16 +74,18 @@ def inherit_documents(tx: Tx, before: int, plan: int) -> None:
     tx.run("document.inherit", match=_match(before, ()), scope=_scope(plan))
 
 
-def add_file(tx: Tx, blob: str, terms: str, *, length: int, facts: bytes = b"") -> None:
-    """Index a source file by git's blob id: terms of `length` tokens, and facts. Idempotent.
+def add_files(tx: Tx, files: Sequence[tuple[str, str, int, bytes]]) -> None:
+    """Index source files given as (git's blob id, terms, of how many tokens, facts). Idempotent.
 
-    Facts that are there are replaced: they are the same, or of another way of scanning.
+    Facts that are there are replaced: they are the same, or of another way of scanning. All goes in
+    two statements, since between any two a thread may wait for the interpreter.
     """
     number = tx.number("file.next")
-    if tx.run("file.add", id=number, blob=blob, length=length, facts=facts):
-        tx.run("file.index", id=number, terms=terms)
-    else:
-        tx.run("file.beside", blob=blob, facts=facts)
+    facts = b"".join(facts for _, _, _, facts in files)
+    rows = msgspec.json.encode([(blob, length, len(facts)) for blob, _, length, facts in files])
+    terms = msgspec.json.encode({blob: terms for blob, terms, _, _ in files})
+    tx.run("file.add", next=number, files=rows.decode(), facts=facts)
+    tx.run("file.index", next=number, terms=terms.decode())
 
 
 def search(tx: Tx, query: str, *, plan: int, k: int, without: Collection[int] = ()) -> list[Hit]:

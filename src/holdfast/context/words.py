@@ -35,9 +35,10 @@ _EMPTY = frozenset(
 )
 
 
-def terms(text: str) -> list[str]:
+def terms(text: str, cuts: Mapping[str, str] | None = None) -> list[str]:
     """The terms of a text in order, repeated as often as they occur."""
-    return " ".join(map(_known_cut, _token().findall(text))).split()
+    cut = _known_cut if cuts is None else cuts.__getitem__
+    return " ".join(map(cut, _token().findall(text))).split()
 
 
 def tokens(text: str) -> Counter[str]:

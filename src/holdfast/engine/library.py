@@ -15,6 +15,7 @@ import msgspec
 from holdfast.context import retrieve
 from holdfast.context.codemap import (
     CodeMap,
+    D,
     Defining,
     Facts,
     Scanned,
@@ -36,9 +37,9 @@ def known_map(tx: Tx, tree: str) -> CodeMap | None:
     return None if row is None else _readable(decode_map, row["map"])
 
 
-def known_facts(tx: Tx, blobs: Sequence[str]) -> dict[str, Facts]:
-    """The facts of the blobs that were scanned before; unknown ones are left out."""
-    return _of_files(tx, blobs, decode_facts)
+def known_facts(tx: Tx, blobs: Sequence[str], part: type[D] = Facts) -> dict[str, D]:
+    """The facts, or a part of them, of the blobs that were scanned before; others are left out."""
+    return _of_files(tx, blobs, partial(decode_facts, part=part))
 
 
 def known_defining(tx: Tx, blobs: Sequence[str]) -> dict[str, Defining]:
@@ -48,8 +49,8 @@ def known_defining(tx: Tx, blobs: Sequence[str]) -> dict[str, Defining]:
 
 def store_facts(tx: Tx, scanned: Mapping[str, Scanned]) -> None:
     """Remember files by blob id: facts for the map, weighed terms for the search. Idempotent."""
-    for blob, found in scanned.items():
-        retrieve.add_file(tx, blob, found.terms, length=found.length, facts=found.facts)
+    files = [(blob, each.terms, each.length, each.facts) for blob, each in scanned.items()]
+    retrieve.add_files(tx, files)
 
 
 def store_defining(tx: Tx, found: Mapping[str, Defining]) -> None:

@@ -313,10 +313,17 @@ JOIN documents d ON d.id = found.rowid ORDER BY d.id;
 -- name: file.next
 SELECT coalesce(max(id), 0) + 1 FROM source_files;
 -- name: file.add
-INSERT INTO source_files (id, blob_id, length, facts) VALUES (:id, :blob, :length, :facts)
-ON CONFLICT (blob_id) DO NOTHING;
+INSERT INTO source_files (id, blob_id, length, facts)
+SELECT :next + f.key, json_extract(f.value, '$[0]'), json_extract(f.value, '$[1]'),
+    substr(:facts, 1 + coalesce(sum(json_extract(f.value, '$[2]')) OVER before, 0),
+           json_extract(f.value, '$[2]'))
+FROM json_each(:files) f WHERE true
+WINDOW before AS (ORDER BY f.key ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+ON CONFLICT (blob_id) DO UPDATE SET facts = excluded.facts;
 -- name: file.index
-INSERT INTO file_terms (rowid, terms) VALUES (:id, :terms);
+INSERT INTO file_terms (rowid, terms)
+SELECT s.id, t.value FROM json_each(:terms) t JOIN source_files s ON s.blob_id = t.key
+WHERE s.id >= :next;
 -- name: file.facts
 SELECT facts FROM source_files WHERE blob_id = :blob;
 -- name: file.beside

@@ -8,27 +8,28 @@ lost nothing but the work.
 from __future__ import annotations
 
 import gc
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import TypeVar
 
 from holdfast.adapters.repository import Repository
 from holdfast.adapters.scanner import Scanner
 from holdfast.adapters.tools.paths import shown
 from holdfast.context.codemap import (
-    DEFINERS_MAX,
     CodeMap,
+    Defined,
     Facts,
     Scanned,
     build,
     decode_facts,
+    defines,
     defining,
-    named,
     outline,
 )
+from holdfast.context.grammars import reads
 from holdfast.context.history import COMMITS_MAX, HISTORY_BYTES_MAX, Change, changes
 from holdfast.engine import Engine
 from holdfast.engine.library import (
@@ -47,8 +48,8 @@ FILES_MAX = 20_000
 FILE_BYTES_MAX = 400_000
 BATCH = 200
 BATCH_BYTES = 2_000_000
-AHEAD = 2  # batches that are read before they are wanted, and scanned; one more is being stored
-HELD_BYTES_MAX = 64_000_000  # of source, whose facts take about four times that in memory
+AHEAD = 2  # batches that are read before they are wanted
+QUEUED = 16  # batches that wait for the scanner
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -102,23 +103,70 @@ def _made(
     entries = [(path, blob) for path, (_, blob, _) in zip(paths, found, strict=True)]
     path_of = {blob: path for path, blob in reversed(entries)}
     sizes = {blob: size for _, blob, size in found}
-    small = sum(sizes.values()) <= HELD_BYTES_MAX
-    facts: dict[str, Facts] = {}
-    names: dict[str, list[str]] = {}
-    for known_now in _indexed(engine, repository, list(_batches(sizes)), path_of, redact):
-        for blob, each in known_now.items():
-            facts[blob] = each if small else Facts(defines=each.defines, mentions={})
-            names[blob] = named(each)
-        heard(len(facts), len(sizes))
-    if not small:
-        # Names that nobody or everybody defines lead nowhere: most that is mentioned is not kept.
-        definers = Counter(name for each in facts.values() for name in each.defines)
-        telling = {name: name for name, times in definers.items() if times <= DEFINERS_MAX}
-        for batch in _batches(sizes):
-            for blob, each in engine.read(known_facts, batch).items():
-                told = {telling[name]: n for name, n in each.mentions.items() if name in telling}
-                facts[blob] = Facts(defines=facts[blob].defines, mentions=told)
-    return build(((path, blob, facts[blob]) for path, blob in entries), names)
+    batches = list(_batches(sizes))
+    defined: dict[str, tuple[str, ...]] = {}
+
+    def read(batch: Sequence[str]) -> tuple[dict[str, Defined], dict[str, bytes]]:
+        known = engine.read(known_facts, batch, Defined)
+        missing = [blob for blob in batch if blob not in known]
+        contents = repository.contents(missing) if missing else []
+        return known, dict(zip(missing, contents, strict=True))
+
+    def store(scanned: Future[dict[str, Scanned]]) -> None:
+        if found := scanned.result():
+            engine.call(store_facts, found)
+
+    def scan(texts: dict[str, str]) -> dict[str, Scanned]:
+        files = [(path_of[blob], text, defined.get(blob)) for blob, text in texts.items()]
+        found = dict(zip(texts, scanner(files), strict=True))
+        for blob, each in found.items():
+            if blob not in defined and (facts := decode_facts(each.facts, Defined)):
+                defined[blob] = facts.defines
+        return found
+
+    # This thread redacts and finds what is defined, git reads ahead of it, and behind it the
+    # scanner cuts words and SQLite writes. So all that is defined is known well before all that is
+    # mentioned, and the graph grows while the scanner is still at work. What only a grammar can
+    # read is left to the scanner: it takes long, and other threads would wait for it.
+    with (
+        closing(Scanner()) as scanner,
+        ThreadPoolExecutor(1) as reading,
+        ThreadPoolExecutor(1) as scanning,
+        ThreadPoolExecutor(1) as writing,
+    ):
+        done = 0
+        waiting: deque[tuple[Future[dict[str, Scanned]], Future[None]]] = deque()
+        for known, contents in _ahead(reading, read, batches):
+            texts = {blob: _text(content, redact) for blob, content in contents.items()}
+            defined |= {blob: facts.defines for blob, facts in known.items()}
+            quick = [blob for blob in texts if not reads(path_of[blob])]
+            defined |= {blob: defines(path_of[blob], texts[blob]) for blob in quick}
+            scanned = scanning.submit(scan, texts)
+            waiting.append((scanned, writing.submit(store, scanned)))
+            if len(waiting) > QUEUED:
+                waiting.popleft()[1].result()
+            heard(done := done + len(known) + len(texts), len(sizes))
+        for scanned, _ in waiting:
+            if len(defined) < len(sizes):
+                scanned.result()
+        newest = [scanned for scanned, _ in waiting]
+        code = build(entries, defined, _scanned(engine, batches, newest))
+        for _, stored in waiting:
+            stored.result()
+        return code
+
+
+def _scanned(
+    engine: Engine, batches: Sequence[list[str]], newest: Sequence[Future[dict[str, Scanned]]]
+) -> Iterator[tuple[str, Facts]]:
+    """What files hold: the newest batches as they are scanned, the rest from the store."""
+    older = repeat(dict[str, Scanned](), len(batches) - len(newest))
+    for batch, found in zip(batches, chain(older, (each.result() for each in newest)), strict=True):
+        known = [blob for blob in batch if blob not in found]
+        yield from engine.read(known_facts, known, Facts).items()
+        for blob, each in found.items():
+            if facts := decode_facts(each.facts, Facts):
+                yield blob, facts
 
 
 def read_history(
@@ -151,50 +199,6 @@ def outlines(engine: Engine, files: Sequence[tuple[str, str, str]], query: str) 
         with suppress(Unavailable):  # another has the store just now: what was found is not lost
             engine.call(store_defining, new)
     return {path: outline(path, text, query, known=found[path]) for path, _, text in files}
-
-
-def _indexed(
-    engine: Engine,
-    repository: Repository,
-    batches: Sequence[list[str]],
-    path_of: Mapping[str, str],
-    redact: Callable[[str], str],
-) -> Iterator[dict[str, Facts]]:
-    """The facts of each batch, scanned and stored where they were not known."""
-
-    def read(batch: Sequence[str]) -> tuple[dict[str, Facts], dict[str, bytes]]:
-        facts = engine.read(known_facts, batch)
-        missing = [blob for blob in batch if blob not in facts]
-        contents = repository.contents(missing) if missing else []
-        return facts, dict(zip(missing, contents, strict=True))
-
-    def scan(
-        texts: tuple[dict[str, Facts], dict[str, str]],
-    ) -> tuple[dict[str, Facts], dict[str, Scanned]]:
-        facts, found = texts
-        files = [(path_of[blob], text) for blob, text in found.items()]
-        return facts, dict(zip(found, scanner(files), strict=True))
-
-    # While this thread redacts a batch, git reads the next, the scanner scans and SQLite writes.
-    with (
-        closing(Scanner()) as scanner,
-        ThreadPoolExecutor(1) as reading,
-        ThreadPoolExecutor(1) as scanning,
-        ThreadPoolExecutor(1) as writing,
-    ):
-        texts = (
-            (facts, {blob: _text(content, redact) for blob, content in contents.items()})
-            for facts, contents in _ahead(reading, read, batches)
-        )
-        written: Future[None] | None = None
-        for facts, scanned in _ahead(scanning, scan, texts):
-            if written is not None:
-                written.result()
-            written = writing.submit(engine.call, store_facts, scanned) if scanned else None
-            fresh = {blob: decode_facts(found.facts) for blob, found in scanned.items()}
-            yield facts | {blob: each for blob, each in fresh.items() if each is not None}
-        if written is not None:
-            written.result()
 
 
 def _ahead(pool: Executor, work: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
