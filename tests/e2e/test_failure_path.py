@@ -39,6 +39,22 @@ def run(cli: Cli, played: dict[str, Any], *flags: str, **environ: str) -> Done:
     return done
 
 
+def test_a_disk_that_is_full_under_a_workspace_is_tried_again_and_no_fault_of_the_task(
+    cli: Cli,
+) -> None:
+    private = cli.repo / ".holdfast" / "tasks" / "1" / "git"
+    private.mkdir(parents=True, mode=0o700)
+    (private / "HEAD.lock").symlink_to("/dev/full")
+    done = run(cli, script(WRITE, DONE), "--check", "test -f b.txt")
+    task = done.result["tasks"][0]
+    assert (done.code, task["failure"], task["reason"]) == (4, "transient", "exhausted")
+    assert "No space left" in task["detail"]
+    assert task["attempt"] == "1.3"
+    (private / "HEAD.lock").unlink()
+    assert cli("goal", "reopen", "1").code == 0
+    assert cli("resume").code == 0
+
+
 def test_a_check_that_cannot_pass_fails_the_goal_with_evidence_and_keeps_the_work(cli: Cli) -> None:
     hopeless = script(WRITE, *[DONE] * 9)
     done = run(cli, hopeless, "--check", "test -f b.txt", "--check", "echo so bad >&2; exit 7")

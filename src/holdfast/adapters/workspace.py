@@ -173,7 +173,7 @@ class TaskWorkspace:
 
     def diff(self, before: str, after: str) -> Diff:
         """The unified diff of two trees; binary files are only named."""
-        from holdfast.adapters.diffs import summary  # noqa: PLC0415  not to go on, but to go further
+        from holdfast.adapters.diffs import summary  # noqa: PLC0415  what goes on needs no diff
 
         for tree in (before, after):
             _check_id(tree)

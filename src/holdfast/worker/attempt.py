@@ -10,6 +10,7 @@ import asyncio
 import shutil
 import traceback
 from dataclasses import replace
+from errno import EDQUOT, ENOSPC
 from pathlib import Path
 
 import msgspec
@@ -81,7 +82,9 @@ async def _perform(shop: Workshop, claim: Claim) -> tuple[Decision, Path | None]
     except msgspec.MsgspecError as error:  # of the take's record: a fresh one needs none of it
         detail = f"a record of another version of Holdfast cannot be read: {error}"
         return await _fail(shop, claim, "logic", "divergence", detail), None
-    except Exception as error:  # a bug, ours or a tool's: the goal ends with the evidence
+    except Exception as error:  # a full disk, else a bug, ours or a tool's: it ends with evidence
+        if isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):
+            return await _fail(shop, claim, "transient", "disk_full", _where(error)), None
         return await _fail(shop, claim, "unknown", "crashed", _where(error)), None
     decision = await _settle(shop, claim, repository, workspace, outcome)
     return decision, workspace.root
