@@ -41,5 +41,5 @@ def test_errors_have_the_traces_short_keys() -> None:
 
 
 def test_a_field_that_the_trace_does_not_know_is_refused() -> None:
-    with pytest.raises(TypeError, match="nonsense"):
+    with pytest.raises(KeyError, match="nonsense"):
         evidence._record("decision", nonsense=1)
